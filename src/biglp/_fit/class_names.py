@@ -5,9 +5,10 @@ means. How alike row i and class j are is the cosine of their meanings, standard
 
     s_ij = (cos(row i, name j) − mean_i) / spread_i .
 
-The rows with the largest distance between their first class and their next become labels: those are
-right far more often than the likeliest ones. A fit goes on from them as from labels of people, which
-count more the more of them there are: a guessed label of a class with l labels weighs 1 / (1 + l).
+The rows with the largest distance between their first class and their next become labels: those
+are right far more often than the likeliest ones. A fit goes on from them as from labels of people,
+which count more the more of them there are: a guessed label of a class with l labels weighs
+1 / (1 + l).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class NearestNames:
         return np.asarray((self.meaning.apply(rows) @ self.names - self.mean) / self.spread)
 
     def of_block(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
-        """Row, class and distance of the surest rows, (k, 3); and rows nearest to each name, (c,)."""
+        """Row, class and distance of the surest rows, (k, 3); and rows of each name, (c,)."""
         likeness = self.likeness(block.rows())
         nearest = likeness.argmax(axis=1)
         first, second = np.sort(likeness, axis=1)[:, :-3:-1].T

@@ -5,8 +5,8 @@ F is an anchor graph with Λ = diag(Fᵀ1), and
 
     W = F·Λ⁻¹·Fᵀ = (W_1 + … + W_V) / V,     W_v = Z_v·Λ_v⁻¹·Z_vᵀ,   Λ_v = V·(part of Λ of view v).
 
-One sweep sums all of them: the sums of view v are a diagonal block of those of F, times V. So whoever
-learns from one view (:func:`views_of`) needs no sweep of its own.
+One sweep sums all of them: the sums of view v are a diagonal block of those of F, times V. So
+whoever learns from one view (:func:`views_of`) needs no sweep of its own.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class SampleOfView:
 
 @dataclass(frozen=True)
 class OneView:
-    """One view of a graph, by itself, and how what is learnt on it is asked of rows of all views."""
+    """One view of a graph, and how what is learnt on it is asked of rows of all views."""
 
     name: str
     graph: Graph

@@ -59,7 +59,8 @@ class FitJob(Job):
         given = {name: value for name, value in self.parameters.items() if name != "memory"}
         options = {**DEFAULTS, **given, "memory": None, "map": self.map}
         identity = self.identity_with("fit", options)
-        return {**identity, "labels": label_identity(self.label_input)}
+        named = options["classes"] is not None
+        return {**identity, "labels": label_identity(self.label_input, named=named)}
 
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open rows and labels, plan the memory, fit, and stage labels, model and report."""
@@ -86,7 +87,9 @@ class FitJob(Job):
             "features": source.n_features,
             "labelled_rows": len(labels.by_people.rows),
             "told": [*read.notes],
-            "given": per_class(labels.classes, dict(enumerate(labels.rows_each.tolist()))),
+            "given": per_class(
+                labels.classes, dict(enumerate(labels.by_people.rows_each.tolist()))
+            ),
             "found": per_class(labels.classes, fitted.answered.counts),
             "settings": {**model.report, "memory": settings.memory, "threads": plan.workers},
             "memory_plan": plan.describe(),

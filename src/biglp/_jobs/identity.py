@@ -20,9 +20,12 @@ from biglp._rows import InputFiles
 from biglp._rows.options import LAYOUT
 
 
-def label_identity(source: LabelInput) -> dict[str, Any]:
-    """Files and columns of labels that must not change; an error where nothing names any."""
-    if not source.anywhere:
+def label_identity(source: LabelInput, *, named: bool = False) -> dict[str, Any]:
+    """Files and columns of labels that must not change; an error where nothing names any.
+
+    ``named``: whether the names of the classes are enough.
+    """
+    if not source.anywhere and not named:
         rows = source.rows if source.files is None else source.files.paths
         first = rows[0] if isinstance(rows, list) else rows
         raise ParameterError(
@@ -30,7 +33,8 @@ def label_identity(source: LabelInput) -> dict[str, Any]:
             "column of the table (or of a table beside the rows, --metadata FILE), or --labels "
             "FILE for a file with one label a row, 'row,label' or 'id,label' pairs (-1 or empty "
             f"where a row has no label). Where nothing is labelled yet, biglp label {first} opens "
-            f"a page to label rows on, and biglp suggest {first} names the first ones."
+            f"a page to label rows on, and biglp suggest {first} names the first ones; of texts, "
+            "--classes NAME,NAME,... may be enough."
         )
     metadata = {} if source.metadata_files is None else source.metadata_files.facts
     facts = dict(metadata)

@@ -113,8 +113,10 @@ class Labels:
         return replace(self.take(np.flatnonzero(~self.guessed)), guessed=None)
 
 
-def encode_labels(y: Any, n_rows: int, sample_weight: Any = None, classes: Any = None) -> Labels:
-    """Find the classes and the labelled rows in ``y``.
+def encode_labels(
+    y: Any, n_rows: int, sample_weight: Any = None, classes: Any = None, *, least: int = 2
+) -> Labels:
+    """Find the classes and the labelled rows in ``y``, which has so many classes at least.
 
     ``y`` holds labels, (n_rows,), or label distributions, (n_rows, c), also as a sparse matrix;
     their columns stand for ``classes``, 0 to c - 1 by default. Weights of unlabelled rows are not
@@ -171,7 +173,7 @@ def encode_labels(y: Any, n_rows: int, sample_weight: Any = None, classes: Any =
     labels = _coded(rows, values[rows], n_rows)
     if weights is not None:
         labels = weighted(labels, weights)
-    if labels.n_classes < 2:
+    if labels.n_classes < least:
         hint = " A label of -1 counts as unlabelled: call that class something else." * bool(
             np.isin(values[unlabelled(values)].astype(str), ["-1", "-1.0"]).any()
         )

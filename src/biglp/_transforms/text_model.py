@@ -5,8 +5,8 @@ A text's row is the sum of its tokens' meanings, of which rare ones count more, 
     row ∝ Σ_t n_t · weight_t · meaning_t,     weight_t = RARE / (RARE + share of t among all tokens)
 
 with n_t the times that token t is in the text, and shares counted in a sample of the user's own
-texts. A row is a product of token counts, which are sparse, with a table (v × d): counts are what is
-stored, and every sweep makes rows of them.
+texts. A row is a product of token counts, which are sparse, with a table (v × d): counts are what
+is stored, and every sweep makes rows of them.
 
 The table is a folder as model2vec writes it: ``tokenizer.json`` and ``model.safetensors``, with
 ``embeddings`` (v × d), and ``weights`` (v) where each token has a factor.

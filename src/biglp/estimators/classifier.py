@@ -316,7 +316,8 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
             read = LabelsRead(only_classes(classes, n_rows))
         elif named is None or not named.anywhere:
             columns = list(classes) if classes is not None and n_columns(y) > 1 else None
-            read = LabelsRead(encode_labels(y, n_rows, sample_weight, columns))
+            least = 2 if classes is None else 1  # others may be known by their names
+            read = LabelsRead(encode_labels(y, n_rows, sample_weight, columns, least=least))
         else:
             read = named.gather(n_rows)
             if sample_weight is not None:

@@ -40,9 +40,7 @@ TRUSTED_LABELS = 30
 SIDE_BY_SIDE = 1000
 """Landmarks from which on members that use the graph learn in threads: below that they take less
 time than threads take from each other."""
-import os
-
-VIEW_SHARE = float(os.environ.get("VS", "0.7"))
+VIEW_SHARE = 0.7
 """What the members of a view start with where there are several, of what they have alone."""
 SHARE_STEPS, EQUAL_PART = 30, 0.3
 WIDEST = 0.2
@@ -265,7 +263,9 @@ def appraise(
         low, high = estimate["interval"]
         narrow = high - low <= WIDEST
     each = targets @ (probabilities.mean(axis=0) / np.maximum(targets.sum(axis=0), TINY))
-    unseen = unseen_share(evidence.rows, each, evidence.sample_rows, problem.settings.seed)
+    unseen = None
+    if people.all():  # rows that names choose are all on the far side
+        unseen = unseen_share(evidence.rows, each, evidence.sample_rows, problem.settings.seed)
     covered = None if unseen is None else unseen < ALARM
     return {
         "estimated_accuracy": estimate,
@@ -276,7 +276,7 @@ def appraise(
 
 
 def class_shares(probabilities: np.ndarray) -> np.ndarray:
-    """Shares of the classes among rows, times c, from probabilities that take them for equal.  (c,).
+    """Shares of the classes among rows, times c, from probabilities of equal classes.  (c,).
 
     Each step takes the mean of the probabilities under the shares of the step before (expectation
     maximisation); a part of equal shares keeps a class that is found badly from being lost.
