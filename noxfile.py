@@ -36,7 +36,9 @@ def tests(session: nox.Session) -> None:
 @nox.session(python="3.11", default=False)
 def coverage(session: nox.Session) -> None:
     """Run all tests, and hold the share of lines and branches that they reach to its floor."""
-    session.install("--constraint", "constraints.txt", "-e", EVERYTHING, TEXT_MODEL, "pytest-cov>=6")
+    session.install(
+        "--constraint", "constraints.txt", "-e", EVERYTHING, TEXT_MODEL, "pytest-cov>=6"
+    )
     session.run(*IN_TWO, "--cov", "--cov-report", "term", *session.posargs)
 
 

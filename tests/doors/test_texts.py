@@ -54,13 +54,13 @@ def text_model(folder, width=16, seed=0):
     return str(folder)
 
 
-def sentences(n=600, seed=1):
+def sentences(n=600, seed=1, own_words=3):
     """Texts of a topic each: some of its words among words that all have."""
     rng = np.random.default_rng(seed)
     names = rng.choice(list(TOPICS), n)
     texts = []
     for name in names:
-        own, shared = rng.choice(TOPICS[name], 3), rng.choice(COMMON, 5)
+        own, shared = rng.choice(TOPICS[name], own_words), rng.choice(COMMON, 5)
         texts.append(" ".join(rng.permutation([*own, *shared])))
     return pd.DataFrame({"text": texts}), names
 
@@ -102,7 +102,7 @@ def test_classes_of_unequal_size(model):
 
 
 def test_a_few_labels_with_and_without_what_texts_mean(model):
-    table, names = sentences(1500)
+    table, names = sentences(1500, own_words=1)
     y = np.full(len(table), None, dtype=object)
     for name in TOPICS:
         y[np.flatnonzero(names == name)[:2]] = name
@@ -111,14 +111,14 @@ def test_a_few_labels_with_and_without_what_texts_mean(model):
     for chosen in ("none", model):
         fit = LowRankLabelPropagation(text=["text"], text_model=chosen).fit(table, y)
         right[chosen] = (fit.transduction_ == names)[~known].mean()
-    assert right[model] > max(right["none"], 0.95)
+    assert right[model] > right["none"] + 0.1
     assert set(fit.report_["views"]) == {"meaning"}
 
 
 def test_the_same_answers_however_rows_are_cut_and_from_the_file(model, tmp_path):
     table, _ = sentences(3000)
     answers = []
-    for changes in ({}, {"n_threads": 1}, {"engine": "serial", "memory": "400MB"}):
+    for changes in ({}, {"engine": "serial"}, {"memory": "400MB"}):
         options = {"text": ["text"], "text_model": model, "classes": list(TOPICS), **changes}
         answers.append(LowRankLabelPropagation(**options).fit(table))
     for other in answers[1:]:
@@ -221,3 +221,18 @@ def test_without_the_extra(monkeypatch):
     module.text_model.cache_clear()
     with pytest.raises(MissingExtraError, match=r'pip install "biglp\[text\]"'):
         LowRankLabelPropagation(text=["text"], text_model="somewhere").fit(table, y)
+
+
+def test_texts_of_parquet_are_taken_apart_once(model, tmp_path, monkeypatch):
+    from biglp._transforms.text_model import TextModel
+
+    table, names = sentences()
+    table.to_parquet(tmp_path / "rows.parquet")
+    counted, counts = [], TextModel.counts
+    monkeypatch.setattr(
+        TextModel, "counts", lambda self, texts: counted.extend(texts) or counts(self, texts)
+    )
+    options = {"text": ["text"], "text_model": model, "classes": list(TOPICS)}
+    fit = LowRankLabelPropagation(**options).fit(str(tmp_path / "rows.parquet"))
+    assert (fit.transduction_ == names).mean() > 0.95
+    assert len(counted) == len(table) + len(TOPICS)

@@ -102,6 +102,10 @@ def open_tables(files: Sequence[TableFile], options: ReadOptions) -> Source:
     while encoding is None:
         try:
             encoding = make_encoding(files, options)
+            if store is None and encoding.views and (options.cache == "auto" or stamps):
+                # Texts are taken apart once, not in every sweep.
+                store = None if options.cache == "never" else CacheStore(name, stamps, options)
+                encoding = encoding if store is None else store.find() or encoding
             if store is None:
                 break
             needed = n_rows * row_bytes(encoding)

@@ -63,6 +63,13 @@ def text_model(name: str) -> TextModel:
     return TextModel(folder)
 
 
+def text_checksum(name: str) -> str:
+    """Which model a name stands for; "" where that is none."""
+    if name == "none" or find_text_model(name) is None:
+        return ""
+    return text_model(name).checksum
+
+
 class TextModel:
     """A tokenizer, and a meaning for each of its tokens."""
 
