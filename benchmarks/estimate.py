@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import softmax
 
 from accuracy_data import SETS, load
 from biglp import LowRankLabelPropagation
@@ -59,7 +60,8 @@ def line(model: LowRankLabelPropagation, truth: np.ndarray, known: np.ndarray) -
         found |= {"estimate": said["accuracy"], "interval": said["interval"]}
         found |= {"known": len(held_out.shares), "gap": gap}
         found["log b_h"] = (log_b - estimate.GAP * gap) * slow / len(held_out.shares)
-        curve = [estimate.sharpened(sample, b).max(axis=1).mean() for b in GRID]
+        logs = np.log(np.maximum(sample, estimate.TINY))
+        curve = [softmax(np.exp(b) * logs, axis=1).max(axis=1).mean() for b in GRID]
         found["curve"] = [round(float(value), 5) for value in curve]
         classes = [code for code in model.classes_ if (truth[hidden] == code).sum() >= 30]
         each = [right[truth[hidden] == code].mean() for code in classes]

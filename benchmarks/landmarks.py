@@ -33,6 +33,8 @@ class ProcessorClock(Progress):
 
     def start(self, label: str, n_rows: int) -> Task:
         """Begin a timed sweep."""
+        if not n_rows:  # a step, no sweep
+            return Task(label, n_rows)
         clock, began = self, time.process_time()
 
         class Timed(Task):

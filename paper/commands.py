@@ -37,6 +37,8 @@ LIMITS = group(
 PEERS_FOLDER = output_to(
     "Folder for peers.md, results/ and img/.", "FOLDER", Path("bench-out"), read=local_path
 )
+VERDICTS = {True: "[green]shown[/green]", False: "[red]not shown[/red]", None: "cannot be said"}
+"""Words for whether an experiment showed what it was to show."""
 
 
 @explained
@@ -63,7 +65,7 @@ def peers(
 
     from biglp._core.errors import ParameterError
     from biglp._core.memory import parse_memory
-    from biglp.cli.console import VERDICTS, errors_console, escape, results_console, seconds
+    from biglp.cli.console import errors_console, escape, results_console, seconds
     from paper.lploka import LpLoka
     from paper.pages import Output
     from paper.peers import SIZES, Limits, run, verdict
@@ -325,7 +327,7 @@ def reproduce(
     """
     import time
 
-    from biglp.cli.console import VERDICTS, errors_console, escape, results_console, seconds
+    from biglp.cli.console import errors_console, escape, results_console, seconds
 
     progress, began = errors_console(), time.perf_counter()
 

@@ -12,7 +12,6 @@ from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
 from biglp._core import BigLPWarning, Settings, cut_rows, to_numpy
 from biglp._engines import SerialEngine
 from biglp._graph import TrainingRows
-from biglp._graph.anchors import NEAREST
 from biglp._rows import PreparedRows, Sample, as_source, working_dtype
 
 NEAREST = 5

@@ -19,7 +19,7 @@ import numpy as np
 import cli_tools
 from campaign.damageable import FILES, write
 from campaign.mutations import mutated
-from campaign.processes import ENDINGS, QUICK
+from campaign.processes import ENDINGS, QUICK, run
 
 FILES_EACH, MODELS_EACH = (3, 12) if QUICK else (150, 100)
 REPORT_SHARE = 0.1
@@ -39,6 +39,8 @@ def files(seed: int, folder: Path) -> int:
     contents = {path: path.read_bytes() for path in targets}
 
     def attempt() -> list[str]:
+        for path, content in contents.items():
+            path.write_bytes(content)
         target = choose.choice(targets)
         target.write_bytes(mutated(contents[target], choose))
         Path("attacked.txt").write_text(str(target))
@@ -49,11 +51,7 @@ def files(seed: int, folder: Path) -> int:
             return [*choose.choice(OTHERS), *command[1 : command.index("--factor")], "-q"]
         return [*command, "--no-report"]
 
-    def restore() -> None:
-        for path, content in contents.items():
-            path.write_bytes(content)
-
-    return _attack(FILES_EACH, attempt, restore)
+    return _attack(FILES_EACH, attempt)
 
 
 def models(seed: int, folder: Path) -> int:
@@ -66,30 +64,30 @@ def models(seed: int, folder: Path) -> int:
     np.save("labels.npy", np.where(np.arange(120) < 40, truth, -1))
     factor = choose.choice(["anchors", "nystrom", "linear", "glnp", "auto"])
     options = ("--factor", factor, "-k", "12", "-q", "-o", "fitted")
-    with _fork() as child:
-        if child:
-            code = cli_tools.run("fit", "rows.npy", "--labels", "labels.npy", *options).exit_code
-            os._exit(code)
+    code, said = run(folder, "fit", "rows.npy", "--labels", "labels.npy", *options)
+    assert code == 0, f"the undamaged command: {code} {said}"
     whole = Path("fitted/model.biglp").read_bytes()
     with zipfile.ZipFile(io.BytesIO(whole)) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
 
     def attempt() -> list[str]:
         if choose.random() < 0.3:
-            content = mutated(whole, choose)
+            Path("attacked.biglp").write_bytes(mutated(whole, choose))
         else:
             name = choose.choice([*parts])
-            content = _packed({**parts, name: mutated(parts[name], choose)})
-        Path("attacked.biglp").write_bytes(content)
+            damaged = {**parts, name: mutated(parts[name], choose)}
+            with zipfile.ZipFile("attacked.biglp", "w") as archive:
+                for each, content in damaged.items():
+                    archive.writestr(each, content)
         if choose.random() < OTHER_SHARE:
             more = ["-o", "suggested.csv", "--overwrite", "-q"]
             return ["suggest", "rows.npy", "--model", "attacked.biglp", *more]
         return ["predict", "attacked.biglp", "rows.npy", "-o", "new", "--overwrite", "-q"]
 
-    return _attack(MODELS_EACH, attempt, lambda: None)
+    return _attack(MODELS_EACH, attempt)
 
 
-def _attack(count: int, attempt: Callable[[], list[str]], restore: Callable[[], None]) -> int:
+def _attack(count: int, attempt: Callable[[], list[str]]) -> int:
     """Make so many attempts in one forked process; say which one ended it, if one did."""
     child = os.fork()
     if child == 0:
@@ -106,14 +104,12 @@ def _attack(count: int, attempt: Callable[[], list[str]], restore: Callable[[], 
                 if problem:
                     Path("problem.txt").write_text(problem)
                     os._exit(97)
-                restore()
                 if command[0] == "fit":  # "models" keeps what it has fitted
                     shutil.rmtree("out", ignore_errors=True)
             code = 0
         finally:
             os._exit(code)
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code == 0:
         return count
     number, command = json.loads(Path("number.txt").read_text())
@@ -133,25 +129,3 @@ def _problem(command: list[str]) -> str | None:
     if "Traceback" in result.output or "Warning:" in result.stderr:
         return f"said: {result.output[-3000:]}"
     return None
-
-
-class _fork:  # noqa: N801
-    """A child in the body of ``with``, which the parent waits for."""
-
-    def __enter__(self) -> bool:
-        self._pid = os.fork()
-        return self._pid == 0
-
-    def __exit__(self, *_: object) -> None:
-        if self._pid == 0:
-            os._exit(96)
-        _, status = os.waitpid(self._pid, 0)
-        assert status == 0, f"the undamaged command ended with status {status}"
-
-
-def _packed(parts: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in parts.items():
-            archive.writestr(name, content)
-    return buffer.getvalue()

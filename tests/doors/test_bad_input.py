@@ -1,9 +1,6 @@
 """Input that cannot be used, or hardly: an error that helps, or a correct result; never NaN."""
 
-from __future__ import annotations
-
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -96,15 +93,6 @@ def test_huge_values_that_the_sample_missed_are_placed(monkeypatch):
             model().fit(storage(X), y)
 
 
-@strict
-def test_infinite_numbers_of_both_signs_are_refused_without_a_warning():
-    for values in ([[np.inf, -np.inf], [np.inf, np.inf], [1, 2]], [[np.inf], [-np.inf], [np.inf]]):
-        for missing in ("error", "mean", "auto"):
-            for form in (pd.DataFrame, np.array):
-                with pytest.raises(BadRowsError, match=r"infinit|finite"):
-                    classifier(missing=missing).fit(form(values), [0, 1, -1])
-
-
 def test_new_rows_that_the_model_cannot_take():
     X, y, _ = blobs(dtype="float32")
     fitted = model().fit(X, y)
@@ -181,17 +169,6 @@ def test_constant_features_change_nothing(factor):
         plain, wide = (model(factor=factor, **chosen).fit(rows, y) for rows in (X, beside))
         np.testing.assert_array_equal(wide.transduction_, plain.transduction_)
         np.testing.assert_array_equal(wide.predict(beside), plain.predict(X))
-
-
-@pytest.mark.parametrize("factor", GRAPHS)
-def test_other_types_of_number(factor):
-    X, y, _ = blobs()
-    for dtype in ("float16", "int8", "uint8", "int32", "bool"):
-        rows = (np.abs(X) * 10).astype(dtype)
-        fitted = fit_quietly(model(factor=factor, bandwidth=6.0), rows, y).label_distributions_
-        wide = fit_quietly(model(factor=factor, bandwidth=6.0), rows.astype("float64"), y)
-        np.testing.assert_allclose(fitted, wide.label_distributions_, atol=2e-4)
-        assert fitted.dtype == ("float64" if dtype == "int32" else "float32")
 
 
 @pytest.mark.parametrize("storage", STORAGE)

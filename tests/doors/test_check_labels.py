@@ -92,7 +92,7 @@ def test_labels_beyond_the_part_that_was_held_out(monkeypatch):
     assert found.n_checked == 300
     assert average_precision(found, wrong) > 0.85
     # More labels than are learnt from.
-    monkeypatch.setattr("biglp._fit.check_labels.MOST_LEARNT", 100)
+    monkeypatch.setattr("biglp._fit.update.MOST_LEARNT", 100)
     assert average_precision(model.doubtful_labels(), wrong) > 0.7
 
 

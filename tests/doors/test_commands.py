@@ -48,6 +48,7 @@ FIT += "biglp.LowRankLabelPropagation().fit(X, np.arange(60) % 3 - 1).predict(X)
          "sklearn pandas matplotlib torch dask"),
         ("from biglp.cli import app; app(['inspect', 'sim:2Kx5'])", "pandas sklearn torch dask"),
     ],
+    ids=["help", "version", "import", "fit", "inspect"],
 )  # fmt: skip
 def test_no_library_is_loaded_for_nothing(tmp_path, program, heavy):
     """scikit-learn and pandas take seconds to load and 70 MB, torch ten times that."""
@@ -138,7 +139,6 @@ def test_values_that_cannot_be_read(here, option, value, message):
 @pytest.fixture
 def terminal(monkeypatch):
     """A terminal on standard error; what it shows is in its file."""
-    import_module("biglp.cli.summary")  # before they could take this terminal for theirs
     import_module("biglp.cli.running")
     screen = io.StringIO()
     screen.isatty = lambda: True
@@ -169,7 +169,7 @@ def test_one_bar_for_the_whole_run_with_messages_above_it(terminal, monkeypatch,
         task = progress.start("reading", 1000)  # an estimate of the rows
         task.advance(70)
         task.finish()
-        with progress.step("learning"):
+        with progress.task("learning"):
             pass
         progress.say("a message [with brackets]")
         logging.getLogger("biglp").info("a line of the log")
@@ -304,7 +304,7 @@ def test_the_report_names_commands_that_run(truth, given, monkeypatch):
         labelling.close()
         return 0
 
-    monkeypatch.setattr("biglp._labelling.server.serve", serve)
+    monkeypatch.setattr("biglp._labelling.app.serve", serve)
     done(*commands["label"], "--no-browser")
     summary = json.loads(Path("out/summary.json").read_text(encoding="utf-8"))
     assert opened == [(summary["rows"], summary["features"])]
@@ -348,10 +348,3 @@ def test_simulate(here):
     assert "must end in .npy" in failed(2, "simulate", "10", "2", "-o", "sim.csv")
     assert "whole number" in failed(2, "simulate", "1.5", "2", "-o", "x.npy")
     assert "are free there" in failed(4, "simulate", "100G", "1000", "-o", "x.npy")
-
-
-def test_demo(here):
-    assert "scikit-learn LabelSpreading" in done("demo").stdout
-    facts = json.loads(done("demo", "--json").stdout)
-    assert facts["methods"][0]["accuracy"] > 0.9
-    assert Path("demo-out/result/labels.parquet").exists()

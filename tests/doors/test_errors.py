@@ -217,7 +217,7 @@ for place in range(len(data) - 8 - length, len(data) - 8):
 
 def test_no_damaged_footer_of_parquet_ends_the_process(folder):
     """pyarrow aborts when the description of a damaged column is asked for."""
-    parquet.write_table(TABLE.slice(0, 40), "rows.parquet", row_group_size=20)
+    parquet.write_table(TABLE.slice(0, 40), "rows.parquet")
     command = [sys.executable, "-c", DAMAGE_FOOTERS]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr[-2000:]

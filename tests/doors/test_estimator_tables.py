@@ -1,7 +1,5 @@
 """Data frames, files with named columns and files of labels, in the estimators."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,10 +1,9 @@
-"""Torch tensors and the card against the processor; without a card torch's CPU takes its place."""
-
-from __future__ import annotations
+"""Torch tensors and the card against the processor; torch's CPU takes the place of a card."""
 
 import pickle
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,8 +12,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from biglp import LowRankLabelPropagation
-from biglp._core import BadRowsError, MissingExtraError, ParameterError
+from biglp._core import BadRowsError, LabelError, MissingExtraError, ParameterError
 from biglp._fit import GPU_LIBRARY_BYTES
+from biglp._labels import encode_labels
+from biglp._rows import PreparedRows, as_source
 from clusters import MPIEXEC
 from helpers import blobs, clear_rows, model
 
@@ -160,16 +161,6 @@ def test_rows_and_labels_on_the_card(factor, dtype):
 
 
 @needs_card
-def test_arrays_of_cupy():
-    cupy = pytest.importorskip("cupy")
-    X, y, _ = blobs(n=3000, dtype="float32")
-    found = LowRankLabelPropagation(n_landmarks=20, device="cuda")
-    found.fit(cupy.asarray(X), cupy.asarray(y))
-    expected = LowRankLabelPropagation(n_landmarks=20).fit(X, y)
-    assert (found.transduction_.cpu().numpy() == expected.transduction_).mean() > 0.999
-
-
-@needs_card
 @pytest.mark.parametrize(
     ("n_rows", "method"),
     [*[(1_000_000, method) for method in (0, 1, 4, 6)], (2_000_000, 1), (2_000_000, 4)],
@@ -238,14 +229,111 @@ def test_two_ranks_share_one_card(tmp_path):
         np.testing.assert_array_equal(found, alone.label_distributions_)
 
 
-@needs_card
-def test_tf32_is_near():
-    X, y, _ = blobs(n=20_000, dtype="float32")
-    found, near = (
-        LowRankLabelPropagation(factor="nystrom", n_landmarks=20, device="cuda", precision=each)
-        .fit(X, y)
-        .label_distributions_
-        for each in ("float32", "tf32")
-    )
-    assert np.abs(found - near).mean() < 0.005
-    assert (found.argmax(axis=1) != near.argmax(axis=1)).mean() < 0.01
+# Rows on a device ---------------------------------------------------------------------------------
+
+
+CPU, N_LANDMARKS = "torch:cpu", 12
+
+
+def as_rows(tensor, **options):
+    """Open a tensor as if it were on a GPU."""
+    with mock.patch(f"{as_source.__module__}.device_tensor", return_value=tensor):
+        return as_source(tensor, **options)
+
+
+def data(dtype="float32", n=400):
+    X, y, _ = blobs(n=n, dtype="float32")
+    tensor = torch.as_tensor(X).to(getattr(torch, dtype))
+    return tensor, tensor.float().numpy(), y
+
+
+def prepared(tensor, chain=None):
+    return PreparedRows(as_rows(tensor), np.dtype(np.float32), chain, device=CPU)
+
+
+def test_rows_are_views_widened_where_they_are_worked_on():
+    tensor, X, _ = data()
+    assert prepared(tensor).read(5, 9).data_ptr() == tensor[5:].data_ptr()
+    np.testing.assert_array_equal(prepared(tensor).take(np.array([1, 7])), X[[1, 7]])
+    for dtype in ("float16", "bfloat16"):
+        tensor, X, _ = data(dtype)
+        rows = prepared(tensor)
+        assert rows.stored(0, 4).data_ptr() == tensor.data_ptr()
+        assert rows.read(0, 4).dtype == torch.float32
+        np.testing.assert_array_equal(rows.read(0, 4), X[:4])
+
+
+def test_what_cannot_be_rows_on_a_device():
+    for tensor, options, error, message in (
+        (torch.ones(3), {}, BadRowsError, "two-dimensional"),
+        (torch.ones((3, 2), dtype=torch.complex64), {}, BadRowsError, "complex64, which cannot"),
+        (torch.ones((3, 2)), {"missing": "mean"}, ParameterError, r"missing='mean'.*X\.cpu\(\)"),
+    ):
+        with pytest.raises(error, match=message):
+            as_rows(tensor, **options)
+    tensor, _, y = data()
+    with pytest.raises(ParameterError, match=r"X is on torch:cpu, but device='cpu'"):
+        LowRankLabelPropagation().fit(as_rows(tensor), y)
+
+
+class Foreign:
+    """An array of another library, on the processor (1) or on a card (2)."""
+
+    def __init__(self, kind):
+        self._kind = kind
+
+    def __dlpack_device__(self):
+        return self._kind, 0
+
+
+def test_arrays_of_other_libraries_on_a_card_are_taken_without_a_copy():
+    tensor, _, _ = data()
+    foreign = Foreign(2)
+    with (
+        mock.patch("biglp._core.arrays.require_device"),
+        mock.patch.object(torch, "from_dlpack", return_value=tensor) as taken,
+    ):
+        source = as_source(foreign)
+    taken.assert_called_once_with(foreign)
+    assert source.read(5, 9).data_ptr() == tensor[5:].data_ptr()
+    with pytest.raises(BadRowsError):  # an object on the processor is no business of torch
+        as_source(Foreign(1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("factor", ["auto", "nystrom"])
+def test_answers_stay_where_the_rows_are(factor, dtype):
+    tensor, X, y = data(dtype)
+    settings = {"factor": factor, "n_landmarks": N_LANDMARKS}
+    source = as_rows(tensor)
+    found = LowRankLabelPropagation(device=CPU, **settings).fit(source, y)
+    expected = LowRankLabelPropagation(**settings).fit(X, y)
+    probabilities = found.predict_proba(source)
+    assert all(map(torch.is_tensor, (found.transduction_, probabilities)))
+    np.testing.assert_array_equal(found.transduction_, expected.transduction_)
+    wanted = expected.label_distributions_
+    np.testing.assert_allclose(found.label_distributions_, wanted, atol=1e-5)
+    np.testing.assert_allclose(probabilities, expected.predict_proba(X), atol=1e-5)
+    np.testing.assert_array_equal(found.suggest(3), expected.suggest(3))
+    again = found.update_labels([399], [y.max()])
+    assert torch.is_tensor(again.transduction_)
+    assert isinstance(pickle.loads(pickle.dumps(again)).transduction_, np.ndarray)
+
+
+def test_only_labelled_rows_leave_the_card():
+    def encode(y, n_rows, **options):
+        tensor = torch.as_tensor(y)
+        with mock.patch(f"{encode_labels.__module__}.device_tensor", return_value=tensor):
+            return encode_labels(tensor, n_rows, **options)
+
+    for unknown in (-1, np.nan):
+        y = np.array([unknown, 3, unknown, 5, 3])
+        found, expected = encode(y, 5), encode_labels(y, 5)
+        for name in ("classes", "rows", "codes"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        weighted = encode(y, 5, sample_weight=np.arange(5.0))
+        np.testing.assert_array_equal(weighted.weights, [1, 3, 4])
+    with pytest.raises(LabelError, match=r"y has shape \(2,\) but X has 3 rows"):
+        encode([0, 1], 3)
+    with pytest.raises(LabelError, match="only one class"):
+        encode([1, 1, -1], 3)

@@ -1,7 +1,5 @@
 """IDs from the table of the rows to every result, and back with the answers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -8,7 +8,6 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from scipy import sparse
-from sklearn.exceptions import DataConversionWarning
 
 from biglp import LowRankLabelPropagation
 from biglp._core import LabelError, LabelWarning, ParameterError
@@ -67,15 +66,6 @@ def test_which_entries_mean_unlabelled():
     assert labels.rows.tolist() == [7, 8, 9, 10]
     with pytest.raises(LabelError, match="-1 counts as unlabelled"):
         encode_labels(["1", "-1", "1"], 3)
-
-
-def test_a_single_column():
-    with pytest.warns(DataConversionWarning, match=r"column-vector y .* ravel"):
-        labels = encode_labels(np.array([[0], [1], [-1]]), 3)
-    assert labels.rows.tolist() == [0, 1]
-    for library in (pd, pytest.importorskip("polars")):
-        frame = library.DataFrame({"y": ["a", "b", "", "a"]})
-        assert label_array(frame).ravel().tolist() == ["a", "b", "", "a"]
 
 
 @pytest.mark.parametrize(

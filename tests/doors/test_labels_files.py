@@ -1,7 +1,5 @@
 """Labels in files: of one a row, pairs, columns, IDs, exports of tools; and several of these."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path
@@ -25,11 +23,6 @@ NUMBERS = np.array([-1, 0, 2, -1, 1, 0])
 TEXTS = np.array([None, "cat", "dog", None, "a b", "cat"], dtype=object)
 
 
-def same(labels, expected):
-    assert labels.dtype.kind == np.asarray(expected).dtype.kind
-    assert labels.tolist() == expected.tolist()
-
-
 def shown(read):
     """Classes by row."""
     labels = read.labels
@@ -50,115 +43,80 @@ def write(path, text):
     return str(path)
 
 
-# Arrays and lines ---------------------------------------------------------------------------------
+# Arrays, lines, columns, and pairs of row and label -----------------------------------------------
 
-
-@pytest.mark.parametrize("dtype", ["i1", "f4", "f8", ">i4"])
-def test_npy_of_numbers(tmp_path, dtype):
-    for times in (1, 200_000):  # one piece of the file, and several
-        np.save(tmp_path / "y.npy", np.tile(NUMBERS.astype(dtype), times))
-        labels = LabelInput(None, (tmp_path / "y.npy",)).gather(6 * times).labels
-        assert (labels.classes.tolist(), labels.classes.dtype) == ([0, 1, 2], np.int16)
-        assert (np.tile(NUMBERS, times)[labels.rows] == labels.codes).all()
-        assert len(labels.rows) == 4 * times
-
-
-def test_npy_of_texts_nan_truth_and_large_numbers(tmp_path):
-    path = tmp_path / "y.npy"
-    np.save(path, np.array(["" if t is None else t for t in TEXTS]))
-    same(read_labels(path, 6), TEXTS)
-    np.save(path, np.where(NUMBERS < 0, np.nan, NUMBERS))
-    same(read_labels(path, 6), NUMBERS)
-    np.save(path, np.array([True, False]))
-    same(read_labels(path, 2), np.array([1, 0]))
-    for largest, dtype in ((32_767, "i2"), (32_768, "i4"), (2**31, "i8"), (-(2**63), "i8")):
-        np.save(path, np.array([largest, 3, -1]))
-        classes = LabelInput(None, (path,)).gather(3).labels.classes
-        assert (sorted(classes), classes.dtype) == (sorted([largest, 3]), dtype)
-
-
-def test_one_a_line(tmp_path):
-    for path, header in ((tmp_path / "y.txt", ""), (tmp_path / "y.csv", "label\n")):
-        path.write_text(header + "-1\n0\n2\n\n1\n0\n")
-        same(read_labels(path, 6), NUMBERS)
-        path.write_text(header + '\ncat\ndog\n\n"a b"\ncat')
-        same(read_labels(path, 6), TEXTS)
-    (tmp_path / "y.txt").write_text("a\nb\n")
-    with pytest.raises(LabelError, match="has 2 labels, but there are 9 rows"):
-        read_labels(tmp_path / "y.txt", 9)
-
-
-def test_libsvm_and_simulated(tmp_path):
-    path = tmp_path / "x.svm"
-    path.write_text("2 1:1\n-1 2:3\n0 1:1 # comment\n\n# nothing\n1\n")
-    same(read_labels(path, 4), np.array([2, -1, 0, 1]))
-    path.write_text("+1 1:1\n-1 2:3\n0 1:1\n")
-    same(read_labels(path, 3, unlabelled=0), np.array(["+1", "-1", None], dtype=object))
-    path.write_text("+1 1:1\n-1 2:3\n")
-    with pytest.raises(LabelError, match=r"has the labels -1 and 1 only.*unlabelled=0"):
-        read_labels(path, 2)
-    source = as_source("sim:5000x3,labels=7")
-    np.testing.assert_array_equal(read_labels("sim:5000x3,labels=7", 5000), source.labels(0, 5000))
+FRAME = pd.DataFrame({"x": np.arange(6.0), "t": TEXTS, "n": NUMBERS, "m": NUMBERS * 1.0})
+FRAME.loc[FRAME.m < 0, "m"] = np.nan
+ROW_PAIRS = pd.DataFrame({"row": [4, 1, 2, 5, 3], "label": [1, 0, 2, 0, -1]})
+TEXT_PAIRS = pd.DataFrame({"row": [4, 1, 2, 5, 5], "label": ["a b", "cat", "dog", "cat", "cat"]})
 
 
 @pytest.mark.parametrize(
-    ("labels", "message"),
+    ("name", "given", "options", "expected"),
     [
-        (np.array([0.5, 1.0]), r"0\.5, a measurement and not a class"),
-        (np.zeros((2, 2)), "labels need one dimension"),
-        (np.arange(200_001), "more than 100,000 different labels .* measurements"),
-        (None, r"labels cannot be read from files ending in '\.doc'"),
+        ("y.npy", np.array(["" if t is None else t for t in TEXTS]), {}, TEXTS),
+        ("y.npy", np.where(NUMBERS < 0, np.nan, NUMBERS), {}, NUMBERS),
+        ("y.npy", np.array([True, False]), {}, np.array([1, 0])),
+        ("y.npy", np.tile(NUMBERS.astype(">i4"), 200_000), {}, np.tile(NUMBERS, 200_000)),
+        ("y.txt", "-1\n0\n2\n\n1\n0\n", {}, NUMBERS),
+        ("y.csv", "label\n-1\n0\n2\n\n1\n0\n", {}, NUMBERS),
+        ("y.txt", '\ncat\ndog\n\n"a b"\ncat', {}, TEXTS),
+        ("y.csv", 'label\n\ncat\ndog\n\n"a b"\ncat', {}, TEXTS),
+        ("y.csv", "1,cat\n2,dog\n", {"n_rows": 3}, np.array([None, "cat", "dog"])),
+        ("x.svm", "2 1:1\n-1 2:3\n0 1:1 # comment\n\n# nothing\n1\n", {}, np.array([2, -1, 0, 1])),
+        ("x.svm", "+1 1:1\n-1 2:3\n0 1:1\n", {"unlabelled": 0}, np.array(["+1", "-1", None])),
+        *[
+            (f"y.{ending}", *more)
+            for ending in ("csv", "parquet", "feather")
+            for more in (
+                (FRAME, {"column": "n"}, NUMBERS),
+                (FRAME, {"column": "m", "n_rows": None}, NUMBERS),
+                (FRAME, {"column": "t", "n_rows": None}, TEXTS),
+                (ROW_PAIRS, {}, NUMBERS),
+                (TEXT_PAIRS, {}, TEXTS),
+            )
+        ],
+        # What are no labels.
+        ("y.npy", np.array([0.5, 1.0]), {}, r"0\.5, a measurement and not a class"),
+        ("y.npy", np.zeros((2, 2)), {}, "labels need one dimension"),
+        ("y.npy", np.arange(200_001), {}, "more than 100,000 different labels .* measurements"),
+        ("y.doc", "1\n2\n", {}, r"labels cannot be read from files ending in '\.doc'"),
+        ("y.txt", "a\nb\n", {"n_rows": 9}, "has 2 labels, but there are 9 rows"),
+        ("x.svm", "+1 1:1\n-1 2:3\n", {}, r"has the labels -1 and 1 only.*unlabelled=0"),
+        ("y.csv", FRAME, {}, "has columns 'x', 't', 'n', 'm'; say which"),
+        ("y.csv", "row,label\n1,0\n6,1\n", {}, "a label for row 6, but the rows are 0 to 5"),
+        ("y.csv", "row,label\n1,0\n-2,1\n", {}, "a label for row -2"),
+        ("y.csv", "row,label\n0.5,0\n1,1\n", {}, "row numbers must be whole numbers"),
+        ("y.csv", "row,label\n0,0\n1,1\n", {"n_rows": None}, "the number of rows is needed"),
     ],
 )
-def test_what_are_no_labels(tmp_path, labels, message):
-    path = tmp_path / ("y.doc" if labels is None else "y.npy")
-    path.touch() if labels is None else np.save(path, labels)
-    with pytest.raises(LabelError, match=message):
-        read_labels(path, 2 if labels is None else len(labels))
+def test_labels_of_every_form(tmp_path, name, given, options, expected):
+    path = tmp_path / name
+    if isinstance(given, np.ndarray):
+        np.save(path, given)
+    else:
+        save(given, path) if isinstance(given, pd.DataFrame) else write(path, given)
+    refused = isinstance(expected, str)
+    n_rows = len(given) if refused and name == "y.npy" else 6 if refused else len(expected)
+    options = {"n_rows": n_rows} | options
+    if refused:
+        with pytest.raises(LabelError, match=expected):
+            read_labels(path, **options)
+        return
+    labels = read_labels(path, **options)
+    assert labels.dtype.kind == expected.dtype.kind
+    assert labels.tolist() == expected.tolist()
 
 
-# Columns, and pairs of row and label --------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet", "feather"])
-def test_column_of_a_table(tmp_path, ending):
-    frame = pd.DataFrame({"x": np.arange(6.0), "t": TEXTS, "n": NUMBERS, "m": NUMBERS * 1.0})
-    frame.loc[frame.m < 0, "m"] = np.nan
-    path = save(frame, tmp_path / f"x.{ending}")
-    same(read_labels(path, 6, column="n"), NUMBERS)
-    same(read_labels(path, column="m"), NUMBERS)
-    same(read_labels(path, column="t"), TEXTS)
-    with pytest.raises(ParameterError, match=r"has no column 'z'; it has 'x', 't'"):
-        read_labels(path, 6, column="z")
-    with pytest.raises(LabelError, match="has columns 'x', 't', 'n', 'm'; say which"):
-        read_labels(path, 6)
-    with pytest.raises(LabelError, match="has 6 labels, but there are 7 rows"):
-        read_labels(path, 7, column="n")
-    features = as_source(path, label_column="n", drop=["t", "m"])
-    assert features.feature_names == ("x",)
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_pairs(tmp_path, ending):
-    path = tmp_path / f"y.{ending}"
-
-    def pairs(rows, labels):
-        return save(pd.DataFrame({"row": rows, "label": labels}), path)
-
-    same(read_labels(pairs([4, 1, 2, 5, 3], [1, 0, 2, 0, -1]), 6), NUMBERS)
-    rows, values = read_labels(path, 6, sparse=True)
+def test_classes_are_as_short_as_they_can_be_and_few_rows_are_looked_at(tmp_path):
+    for largest, dtype in ((32_767, "i2"), (32_768, "i4"), (2**31, "i8"), (-(2**63), "i8")):
+        np.save(tmp_path / "y.npy", np.array([largest, 3, -1]))
+        classes = LabelInput(None, (tmp_path / "y.npy",)).gather(3).labels.classes
+        assert (sorted(classes), classes.dtype) == (sorted([largest, 3]), dtype)
+    rows, values = read_labels(save(ROW_PAIRS, tmp_path / "y.csv"), 6, sparse=True)
     assert (rows.tolist(), values.tolist()) == ([1, 2, 4, 5], [0, 2, 1, 0])
-    same(read_labels(pairs([4, 1, 2, 5, 5], ["a b", "cat", "dog", "cat", "cat"]), 6), TEXTS)
-    with pytest.raises(LabelError, match="a label for row 6, but the rows are 0 to 5"):
-        read_labels(pairs([1, 6], [0, 1]), 6)
-    with pytest.raises(LabelError, match="a label for row -2"):
-        read_labels(pairs([1, -2], [0, 1]), 6)
-    with pytest.raises(LabelError, match="row numbers must be whole numbers"):
-        read_labels(pairs([0.5, 1], [0, 1]), 6)
-    with pytest.raises(LabelError, match="the number of rows is needed"):
-        read_labels(pairs([0, 1], [0, 1]))
-    no_header = write(tmp_path / "plain.csv", "1,cat\n2,dog\n")
-    assert read_labels(no_header, 4).tolist() == [None, "cat", "dog", None]
+    source = as_source("sim:5000x3,labels=7")
+    np.testing.assert_array_equal(read_labels("sim:5000x3,labels=7", 5000), source.labels(0, 5000))
 
 
 # Labels from several places: later ones count more, votes become distributions, all is told ------
@@ -194,17 +152,6 @@ def test_later_labels_replace_earlier_ones_and_votes_become_distributions(rows, 
     assert agreed.gather(10).labels.distribution is None
 
 
-def test_a_column_that_the_rows_do_not_have_is_one_of_the_file(rows, tmp_path):
-    file = write(tmp_path / "next.csv", "row,label\n5,c\n")
-    assert as_source(rows, **LabelInput(rows, (file,), "kind").not_features).feature_names == ("x",)
-    file = write(tmp_path / "other.csv", "row,mine,yours\n5,c,d\n6,d,c\n")
-    named = LabelInput(rows, (file,), "mine")
-    assert not named.not_features
-    assert shown(named.gather(10)) == {5: "c", 6: "d"}
-    with pytest.raises(ParameterError, match="no column 'hers'"):
-        LabelInput(rows, (file,), "hers").gather(10)
-
-
 def test_classes_of_one_type(tmp_path):
     for typed, answers, expected in (
         ([1, 2, None], "3,1\n4,7\n", {0: 1, 1: 2, 3: 1, 4: 7}),
@@ -227,10 +174,6 @@ def test_marks_of_no_label(tmp_path):
     found = LabelInput(None, (file,), unlabelled=("NA", "?", "none")).gather(7)
     assert shown(found) == {0: "cat", 3: "dog", 4: "-1", 5: "None"}
     assert not found.notes
-    found = LabelInput(None, (file,), unlabelled=-1).gather(7)
-    assert "none" in shown(found).values()
-    (suspicion,) = found.suspicions(all_labelled=False)
-    assert "differ in capital letters" in str(suspicion)
     table = pd.DataFrame({"x": range(7), "label": lines.split()[1:]})
     for name in ("rows.parquet", "rows.csv"):
         found = LabelInput(save(table, tmp_path / name), label_column="label").gather(7)
@@ -278,18 +221,6 @@ def test_unknown_and_repeated_ids_are_told(tmp_path):
     assert "'z', 'y'" in unknown
     assert "1 IDs are those of several rows" in repeated
     assert "'a'" in repeated
-
-
-def test_rows_count_where_a_file_has_no_ids_and_floats_are_whole_numbers(tmp_path):
-    rows = save(pd.DataFrame({"key": list("abcd"), "x": np.arange(4.0)}), tmp_path / "rows.csv")
-    by_row = write(tmp_path / "1.csv", "row,label\n1,p\n2,q\n3,q\n")
-    by_id = write(tmp_path / "2.csv", "key,row,label,doubt\nc,99,p,0.1\nd,98,,0.2\n")
-    named = LabelInput(rows, (by_row, by_id), id_column="key")
-    assert shown(named.gather(None)) == {1: "p", 2: "p", 3: "q"}
-    frame = pd.DataFrame({"key": [5.0, 6.0, np.nan], "x": 1.0})
-    rows, file = save(frame, tmp_path / "rows.parquet"), tmp_path / "labels.csv"
-    file.write_text("ID,label\n6.0,a\n5,b\n")
-    assert shown(LabelInput(rows, (file,), id_column="key").gather(3)) == {0: "b", 1: "a"}
 
 
 def test_what_is_refused(tmp_path):
@@ -370,23 +301,6 @@ def test_labels_come_from_its_column(data, metadata):
     found = json.loads(done("suggest", "out", "-n", "3", "--json").output)
     assert found["labelled_rows"] == 24
     assert json.loads(done("check", "out", "--json").output)["labelled_rows"] == 24
-
-
-@pytest.mark.parametrize("metadata", ["meta/*.parquet", "all.parquet"])
-def test_labels_come_from_its_column_in_python(data, metadata):
-    X, y = data
-    for rows in ("emb", X):
-        model = LowRankLabelPropagation(random_state=0, metadata=metadata, label_column="kind")
-        np.testing.assert_array_equal(model.fit(rows).transduction_, expected_labels())
-    assert model.n_features_in_ == 4
-    # Labels by the IDs of its rows.
-    Path("labels.csv").write_text("id,label\n3,p\n350,q\n")
-    by_id = LowRankLabelPropagation(metadata=metadata, id_column="id").fit("emb", "labels.csv")
-    assert (by_id.classes_.tolist(), by_id._problem.labels.rows.tolist()) == (["p", "q"], [3, 350])
-    with pytest.raises(ValueError, match=r"399|400"):
-        LowRankLabelPropagation(metadata=metadata, label_column="kind").fit(X[:-1])
-    with pytest.raises(ParameterError, match="nothing says which of its columns"):
-        LowRankLabelPropagation(metadata=metadata).fit(X, y)
 
 
 def test_changes_and_wrong_numbers_of_rows_are_noticed(data):

@@ -1,7 +1,5 @@
 """Delta and Iceberg tables: what was deleted or overwritten does not come back."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 
@@ -113,25 +111,6 @@ def test_deleted_rows_of_iceberg_do_not_come_back(iceberg, tmp_path):
     version = f"Iceberg table, snapshot {iceberg.current_snapshot().snapshot_id}"
     assert list(InputFiles(folder).facts.values()) == [version]
     refused(str(folder / "data" / "*.parquet"), ALONE)
-
-
-def test_an_iceberg_table_in_a_store(store, tmp_path):
-    sql = pytest.importorskip("pyiceberg.catalog.sql")
-    catalog = sql.SqlCatalog(
-        "test",
-        **{
-            "uri": f"sqlite:///{tmp_path}/catalog.db",
-            "warehouse": store.uri("lake"),
-            "s3.endpoint": store.environment["AWS_ENDPOINT_URL"],
-            "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
-        },
-    )
-    catalog.create_namespace("here")
-    table = catalog.create_table("here.rows", schema=TABLE.schema)
-    table.append(TABLE)
-    table.overwrite(TABLE.slice(0, 1))
-    catalog.engine.dispose()
-    assert rows_of(store.uri("lake/here/rows")) == [[1.0, 10.0]]
 
 
 def test_iceberg_tables_that_cannot_be_read(iceberg, tmp_path, monkeypatch):

@@ -4,8 +4,6 @@ What counts is what only this process can give back: anonymous and shared pages.
 files are the system's, which takes them when it needs them.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import subprocess
@@ -103,7 +101,7 @@ def test_memory_is_kept(data, tmp_path, kind, method):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_first_hour_2_wide_sparse_rows_are_refused_or_kept_within_memory(tmp_path):
+def test_wide_sparse_rows_are_refused_or_kept_within_memory(tmp_path):
     rng = np.random.default_rng(0)
     lines = []
     for row in range(3000):

@@ -223,9 +223,10 @@ def test_names_are_what_was_typed(images, visit):
         return row
 
     names = [name.strip() for name in WORDS.split(",")]
+    page.has_focus("#other-name")
     for name in names:
-        page.has_focus("#other-name")
         page.page.keyboard.type(name)
+        page.has_focus("#other-name")
         saved(name, "Enter")
     assert images.answers() == given
     assert page.page.locator("dialog[open]").count() == 0
@@ -264,8 +265,7 @@ def test_names_are_what_was_typed(images, visit):
 
 
 def test_a_session_on_text_that_looks_like_html(tmp_path, visit, request):
-    rng = np.random.default_rng(7)
-    topics = rng.integers(0, 2, size=160)
+    rng, topics = np.random.default_rng(7), np.random.default_rng(6).integers(0, 2, size=160)
     with (tmp_path / "mails.csv").open("w", newline="", encoding="utf-8") as file:
         out = csv.writer(file)
         out.writerow(["key", "body", "<b>size</b>"])
@@ -275,6 +275,7 @@ def test_a_session_on_text_that_looks_like_html(tmp_path, visit, request):
     table = Served(tmp_path, "mails.csv", "--id-column", "key", "--text", "body")
     request.addfinalizer(table.stop)
     page = visit(table)
+    page.has_focus("#other-name")
     # The row's own text, ID and column names are text.
     assert page.text("#content .text").startswith(SCRIPT)
     assert page.text("#work-title").endswith(IMAGE)

@@ -8,51 +8,16 @@ import subprocess
 import sys
 import threading
 import uuid
+from contextlib import contextmanager
 
 import httpx
 import numpy as np
 import pytest
 
 from biglp._labelling import LabelsFile
-from cli_tools import Process, failed
-from label_tools import made_rows, wait_for
-
-STARTED = []
-
-
-@pytest.fixture(autouse=True)
-def no_server_is_left():
-    yield
-    for server in STARTED:
-        if server.process.wait(0) is None:
-            server.process.signal(signal.SIGKILL)
-            server.client.close()
-    STARTED.clear()
-
-
-class Server:
-    """``biglp label`` in a process of its own, always at the same address."""
-
-    def __init__(self, folder, port):
-        options = ["--no-browser", "--port", port, "--memory", "600MB", "--labels", "answers.csv"]
-        self.process = Process(folder, "label", "rows.npy", *options)
-        STARTED.append(self)
-        base = f"http://127.0.0.1:{port}"
-        own = {"origin": base, "x-biglp": "1"}
-        self.client = httpx.Client(base_url=base, headers=own, timeout=60)
-        wait_for(self._answers)
-        token = (folder / ".answers.csv.token").read_text().strip()
-        assert self.client.get(f"/?token={token}").status_code == 303
-
-    def _answers(self):
-        assert self.process.wait(0) is None, self.process.stderr
-        try:
-            return self.client.get("/").status_code == 403
-        except httpx.TransportError:
-            return False
-
-    def answer(self, what):
-        assert self.client.post("/api/answer", json=what).json()["saved"]
+from browser_tools import Served
+from cli_tools import failed
+from label_tools import made_rows
 
 
 @pytest.fixture
@@ -61,11 +26,30 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_killed_at_random_moments(folder):
+@pytest.fixture
+def served(folder):
+    """The server, in a process of its own and always at the same address."""
+    made = Served(folder, "rows.npy", "--memory", "600MB")
+    yield made
+    made.stop()
+
+
+@contextmanager
+def client_of(served):
+    """Somebody who knows the token."""
+    own = {"origin": served.origin, "x-biglp": "1"}
+    with httpx.Client(base_url=served.origin, headers=own, timeout=60) as client:
+        assert client.get(served.url).status_code == 303
+        yield client
+
+
+def answer(client, what):
+    assert client.post("/api/answer", json=what).json()["saved"]
+
+
+def test_killed_at_random_moments(folder, served):
     """Each time answers are sent as fast as they go; benchmarks/label.py has more."""
     rng, confirmed, sent, row = random.Random(0), {}, {}, 0
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
 
     def on_disk():
         lines = LabelsFile(folder / "answers.csv", "row", lambda rows: []).read()
@@ -73,51 +57,51 @@ def test_killed_at_random_moments(folder):
         assert len(found) == len(lines)
         return found
 
-    for _ in range(2):
-        server = Server(folder, port)
-        state = server.client.get("/api/state").json()
-        assert state["labelled"] in (len(confirmed), len(confirmed) + 1)
-        # What had no answer is sent again, as the page does.
+    def send_again(client):
+        """What had no answer is sent again, as the page does."""
         for again in sent.values():
-            server.answer(again)
+            answer(client, again)
             confirmed[again["row"]] = again["label"]
         sent.clear()
-        killed, pid = len(confirmed) + rng.randint(6, 12), server.process.pid
-        while True:
-            if len(confirmed) == killed:  # while the next ones are on their way
-                threading.Timer(rng.uniform(0, 0.05), os.kill, (pid, signal.SIGKILL)).start()
-            what = {"row": row, "label": f"c{row % 3}", "answer": str(uuid.uuid4())}
-            row += 1
-            sent[what["answer"]] = what
-            try:
-                server.answer(what)
-            except httpx.TransportError:
-                if len(confirmed) >= killed:
-                    break
-                # The server has closed a connection that a busy machine left unused.
-                server.answer(what)
-            confirmed[what["row"]] = sent.pop(what["answer"])["label"]
-        assert server.process.wait() == -signal.SIGKILL
-        server.client.close()
+
+    for _ in range(2):
+        with client_of(served) as client:
+            state = client.get("/api/state").json()
+            assert state["labelled"] in (len(confirmed), len(confirmed) + 1)
+            send_again(client)
+            killed, pid = len(confirmed) + rng.randint(6, 12), served.process.pid
+            while True:
+                if len(confirmed) == killed:  # while the next ones are on their way
+                    threading.Timer(rng.uniform(0, 0.05), os.kill, (pid, signal.SIGKILL)).start()
+                what = {"row": row, "label": f"c{row % 3}", "answer": str(uuid.uuid4())}
+                row += 1
+                sent[what["answer"]] = what
+                try:
+                    answer(client, what)
+                except httpx.TransportError:
+                    if len(confirmed) >= killed:
+                        break
+                    # The server has closed a connection that a busy machine left unused.
+                    answer(client, what)
+                confirmed[what["row"]] = sent.pop(what["answer"])["label"]
+        assert served.process.wait() == -signal.SIGKILL
+        assert on_disk().items() >= confirmed.items()
+        served.start()
     assert len(confirmed) > 10
-    assert on_disk().items() >= confirmed.items()
-    server = Server(folder, port)
-    for again in sent.values():
-        server.answer(again)
-        confirmed[again["row"]] = again["label"]
-    assert on_disk() == confirmed
-    # Another server of the same file is refused; this one goes on until Ctrl-C ends it.
-    message = failed(2, "label", folder / "rows.npy", "--labels", folder / "answers.csv")
-    assert "in use" in message
-    assert server.client.get("/api/state").status_code == 200
-    with server.client.stream("GET", "/api/events") as stream:
-        lines = stream.iter_lines()
-        assert next(lines).startswith("data: ")
-        os.kill(server.process.pid, signal.SIGINT)
-        assert [line for line in lines if line.startswith("event")] == []  # it ends
-    assert server.process.wait(60) == 0
-    assert server.process.stderr == ""
-    server.client.close()
+    with client_of(served) as client:
+        send_again(client)
+        assert on_disk() == confirmed
+        # Another server of the same file is refused; this one goes on until Ctrl-C ends it.
+        message = failed(2, "label", folder / "rows.npy", "--labels", folder / "answers.csv")
+        assert "in use" in message
+        assert client.get("/api/state").status_code == 200
+        with client.stream("GET", "/api/events") as stream:
+            lines = stream.iter_lines()
+            assert next(lines).startswith("data: ")
+            os.kill(served.process.pid, signal.SIGINT)
+            assert [line for line in lines if line.startswith("event")] == []  # it ends
+        assert served.process.wait(60) == 0
+        assert served.process.stderr == ""
 
 
 @pytest.mark.parametrize(

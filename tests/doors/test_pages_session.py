@@ -299,6 +299,20 @@ def test_answers_by_id_are_found_again_and_those_of_other_rows_refused(tmp_path,
         Session(wanted(tmp_path, table))
 
 
+def test_a_table_beside_class_means(tmp_path, table, begin):
+    session = begin(tmp_path, table, reading={"drop": ("body",)})
+    session.view.kind = "table"  # the sentences are text to read otherwise
+    client = client_of(session)
+    for row in range(8):
+        post(client, "/api/answer", row=row, label=f"c{row % 2}")
+    fit = fitted(session)
+    values = {each["name"]: each for each in client.get("/api/row/9").json()["values"]}
+    assert values["from"] == {"name": "from", "value": "person 2", "means": {}}
+    sizes = np.array([float(entry["size"]) for entry in session.view.entries(range(120))])
+    members = sizes[fit.probabilities.argmax(axis=1) == fit.classes.index("c1")]
+    assert float(values["size"]["means"]["c1"]) == pytest.approx(members.mean(), rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

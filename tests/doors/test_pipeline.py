@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import reference as ref
 from biglp._core import DegreeWarning, cut_rows
-from biglp._engines import SerialEngine, ThreadEngine
+from biglp._engines import SerialEngine
 from biglp._files import RunFolder
 from biglp._fit import Model, Pipeline, relabelled
 from biglp._labels import encode_labels
@@ -18,8 +17,6 @@ from helpers import (
     blobs,
     landmarks_of,
     model,
-    reference_graph,
-    rows_in_a_block,
     settings_of,
 )
 
@@ -51,26 +48,6 @@ def test_step_by_step_is_the_estimator(factor):
     np.testing.assert_array_equal(sink.probabilities, expected.label_distributions_)
     assert answered.n_unreached == expected.report_["unreached_rows"]
     assert sum(answered.counts.values()) == len(X)
-
-
-@pytest.mark.parametrize("factor", ["anchors", "nystrom", "linear"])
-def test_sums_and_features_are_those_of_the_dense_graph(factor):
-    source, labels, X, y = problem()
-    L = landmarks_of(X)
-    taken = pipeline(ThreadEngine(2), factor=factor, landmarks=L)
-    with rows_in_a_block(33):
-        (graph,) = taken.graphs(taken.prepare(source, labels))
-        sums = graph.sums(labels)
-        features = sums.mix(graph.features_of(np.arange(len(X))))
-    features = features.toarray() if hasattr(features, "toarray") else features
-    W, Y = reference_graph(factor, X, L), ref.one_hot(y)
-    degrees, _ = ref.repaired_degrees(W)
-    similarities = W / np.sqrt(np.outer(degrees, degrees))
-    np.testing.assert_allclose(features @ features.T, similarities, atol=1e-9)
-    np.testing.assert_allclose(sums.gram, features.T @ features, atol=1e-9)
-    np.testing.assert_allclose(sums.targets, features.T @ Y, atol=1e-9)
-    np.testing.assert_allclose(sums.totals, features.sum(axis=0), atol=1e-9)
-    assert sums.counts.tolist() == Y.sum(axis=0).tolist()
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,10 @@
 """Runs that are killed, interrupted or refused: what is kept, what goes on, what is advised."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle
-import random
 import re
 import signal
-import time
 import warnings
 from pathlib import Path
 
@@ -18,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core import BadRowsError, LabelWarning, MemoryBudgetError
+from biglp._core import BadRowsError, LabelWarning, MemoryBudgetError, rows_per_block
 from biglp._files import RunFolder, hold, lock_file, remove_held
 from biglp._fit import Pipeline
 from biglp._graph import AnswerSweep
@@ -49,12 +45,11 @@ def command(data: Path, kind: str) -> tuple[object, ...]:
 
 @pytest.fixture(scope="module", params=["npy", "parquet"])
 def whole(request, data, tmp_path_factory):
-    """The same run without an interruption, and the seconds it takes."""
+    """The same run without an interruption."""
     folder = tmp_path_factory.mktemp(request.param)
-    began = time.perf_counter()
     process = Process(folder, *command(data, request.param), patches=FREQUENT)
     assert process.wait(120) == 0, process.stderr
-    return request.param, folder / "out", time.perf_counter() - began
+    return request.param, folder / "out"
 
 
 TIMED = ("summary.json", "report.html")
@@ -73,54 +68,35 @@ def same_results(one: Path, other: Path) -> None:
         assert (one / name).read_bytes() == (other / name).read_bytes(), name
 
 
-def test_killed_at_random_moments(whole, data, tmp_path):
-    kind, reference, seconds = whole
-    kills, rng = 0, random.Random(7)
-    wanted = 6 if kind == "npy" else 4
-    while kills < wanted:
-        process = Process(tmp_path, *command(data, kind), "--resume", patches=FREQUENT)
-        if process.wait(rng.uniform(0.1, 0.8) * seconds) is None:
-            kills += process.signal(signal.SIGKILL) == -signal.SIGKILL
-        out = tmp_path / "out"
-        visible = (
-            [path.name for path in out.iterdir() if path.name[0] != "."] if out.exists() else []
-        )
-        finished = bool(visible) and not (out / ".biglp-run").exists()
-        if process.wait() == 0 or finished:  # it was quicker than the axe, or fell on leaving
-            same_results(reference, out)
-            for path in out.iterdir():
-                path.unlink()
-            out.rmdir()
-        else:
-            # Only while files are being renamed may some have their names, whole.
-            for name in {*visible} - {*TIMED}:
-                assert (out / name).read_bytes() == (reference / name).read_bytes()
-                assert (out / ".biglp-run" / "moves.json").exists()
-    process = Process(tmp_path, *command(data, kind), "--resume", patches=FREQUENT)
-    assert process.wait(120) == 0, process.stderr
-    same_results(reference, tmp_path / "out")
-
-
-def test_finished_work_is_not_done_again(data, tmp_path, monkeypatch):
-    """A run that fails in its last sweep resumes there, with the rows that were written."""
+@pytest.fixture
+def failing(tmp_path, monkeypatch):
+    """A function that has a command fail in its last sweep after some blocks of answers."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("biglp._files.runfolder.JOURNAL_SECONDS", 0.0)
     made = AnswerSweep.write_block
-    calls = []
 
-    def failing(sweep, block, **options):
-        calls.append(block.start)
-        if len(calls) > 5:
-            raise OSError(28, "No space left on device", "somewhere")
-        return made(sweep, block, **options)
+    def fail(after, *arguments):
+        calls = []
 
-    monkeypatch.setattr(AnswerSweep, "write_block", failing)
-    result = run(*command(data, "npy"))
-    assert result.exit_code == 4
-    assert "Kept in out/.biglp-run: landmarks, Gram sums, propagation" in result.stderr
-    assert "--resume" in result.stderr
-    assert not (tmp_path / "out" / "labels.npy").exists()
-    monkeypatch.setattr(AnswerSweep, "write_block", made)
+        def write_block(sweep, block, **options):
+            calls.append(block.start)
+            if len(calls) > after:
+                raise OSError(28, "No space left on device", "somewhere")
+            return made(sweep, block, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(AnswerSweep, "write_block", write_block)
+            return failed(4, *arguments)
+
+    return fail
+
+
+def test_finished_work_is_not_done_again(data, failing):
+    """A run that fails in its last sweep resumes there, with the rows that were written."""
+    message = failing(5, *command(data, "npy"))
+    assert "Kept in out/.biglp-run: landmarks, Gram sums, propagation" in message
+    assert "--resume" in message
+    assert not Path("out/labels.npy").exists()
     summary = json.loads(done(*command(data, "npy"), "--resume", "--json").stdout)
     assert [step["step"] for step in summary["steps"]] == ["labels"]
     assert summary["steps"][0]["rows"] < ROWS
@@ -128,33 +104,46 @@ def test_finished_work_is_not_done_again(data, tmp_path, monkeypatch):
     assert summary["resumed"]
 
 
-def test_interrupted_and_terminated(whole, data, tmp_path):
-    kind, reference, _ = whole
+def test_predict_resumes(data, failing, monkeypatch):
+    # Many blocks of few rows.
+    monkeypatch.setattr(f"{rows_per_block.__module__}.TARGET_BLOCK_BYTES", 1 << 20)
+    done("fit", "sim:2Kx24", "-o", "model", "--factor", "linear")
+    predict = ("predict", "model/model.biglp", data / "rows.npy", "-o", "new.npy")
+    done(*predict)
+    reference = Path("new.npy").read_bytes()
+    Path("new.npy").unlink()
+    failing(20, *predict)
+    assert not Path("new.npy").exists()
+    summary = json.loads(done(*predict, "--resume", "--json").stdout)
+    assert summary["steps"][0]["rows"] < ROWS
+    assert Path("new.npy").read_bytes() == reference
+
+
+def test_interrupted_terminated_and_killed(whole, data, tmp_path):
+    """Nothing has its final name then, and the same bytes come in the end."""
+    kind, reference = whole
     slow = FREQUENT | {"biglp._graph.graph:AnswerSweep.write_block": label_slowly}
-    for number, code, word in ((signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "term")):
+    signals = ((signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "term"))
+    for number, code, word in (*signals, (signal.SIGKILL, -signal.SIGKILL, "killed")):
         folder = tmp_path / word
         folder.mkdir()
         process = Process(folder, *command(data, kind), patches=slow)
         eventually((folder / "out" / ".biglp-run" / "decision.npz").stat)
         assert process.signal(number) == code, process.stderr
-        assert word in process.stderr
+        assert names(folder / "out") == [".biglp-run"]
+        for told in (word, "Kept in out/.biglp-run: ", "--resume") if code > 0 else ():
+            assert told in process.stderr
         assert "Traceback" not in process.stderr
-        assert "Kept in out/.biglp-run: " in process.stderr
-        assert "--resume" in process.stderr
         assert Process(folder, *command(data, kind), "--resume").wait(120) == 0
         same_results(reference, folder / "out")
 
 
-def test_another_run_is_refused(data, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    small = tmp_path / "small.npy"
-    labels = tmp_path / "small.labels.npy"
+def test_another_run_is_refused(failing, tmp_path):
+    small, labels = tmp_path / "small.npy", tmp_path / "small.labels.npy"
     done("simulate", 2000, 5, "-o", small, "-q")
     fit = ("fit", small, "--labels", labels, "-o", "out", "--factor", "nystrom")
-    with monkeypatch.context() as patch:
-        patch.setattr("biglp._graph.graph.Graph.answer", _out_of_disk)
-        message = run(*fit).stderr
-        assert "Kept in out/.biglp-run: landmarks, degrees, Gram sums, propagation" in message
+    message = failing(0, *fit)
+    assert "Kept in out/.biglp-run: landmarks, degrees, Gram sums, propagation" in message
     assert "unfinished run" in failed(2, *fit)
     message = failed(5, *fit, "--alpha", "0.5", "--resume")
     assert "option alpha was auto and is now 0.5" in message
@@ -210,23 +199,6 @@ def test_killed_while_files_get_their_names(tmp_path, monkeypatch):
             path.unlink()
 
 
-def test_killed_while_the_run_folder_was_being_removed(tmp_path, monkeypatch):
-    """Whatever is left of it is not taken for a run, and goes with the next command."""
-    monkeypatch.chdir(tmp_path)
-    with monkeypatch.context() as patch:
-
-        def killed(lock, file, first=""):
-            (lock.parent / first).unlink()
-            raise KeyboardInterrupt
-
-        patch.setattr("biglp._files.runfolder.remove_held", killed)
-        patch.setattr("biglp._jobs.results.remove_held", lambda *_, **__: None)
-        assert run(*LINEAR).exit_code == 130
-    assert Path("out/.biglp-run/rows-factor.npz").exists()
-    assert "already ended" in done(*LINEAR, "--resume").stdout
-    assert names("out") == RESULTS
-
-
 def test_a_lock_whose_file_was_removed_protects_nothing(tmp_path, monkeypatch):
     """Several --overwrite at once: one was held up between opening the lock and locking it."""
     lock = tmp_path / "run" / "lock"
@@ -249,36 +221,6 @@ def test_a_lock_whose_file_was_removed_protects_nothing(tmp_path, monkeypatch):
     assert hold(lock) is None
     remove_held(lock, mine)
     assert not lock.parent.exists()
-
-
-def test_predict_resumes(data, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("biglp._files.runfolder.JOURNAL_SECONDS", 0.0)
-    monkeypatch.setattr("biglp._core.memory.TARGET_BLOCK_BYTES", 1 << 20)  # many blocks of few rows
-    done("fit", "sim:2Kx24", "-o", "model", "--factor", "linear")
-    predict = ("predict", "model/model.biglp", data / "rows.npy", "-o", "new.npy")
-    done(*predict)
-    reference = Path("new.npy").read_bytes()
-    Path("new.npy").unlink()
-    made, calls = AnswerSweep.write_block, []
-
-    def failing(sweep, block, **options):
-        calls.append(block)
-        if len(calls) > 20:
-            raise OSError(28, "No space left on device", "somewhere")
-        return made(sweep, block, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(AnswerSweep, "write_block", failing)
-        assert run(*predict).exit_code == 4
-    assert not Path("new.npy").exists()
-    summary = json.loads(done(*predict, "--resume", "--json").stdout)
-    assert summary["steps"][0]["rows"] < ROWS
-    assert Path("new.npy").read_bytes() == reference
-
-
-def _out_of_disk(*args, **options):
-    raise OSError(28, "No space left on device", "somewhere")
 
 
 # What a failed run advises ------------------------------------------------------------------------
@@ -313,27 +255,6 @@ def test_a_refused_budget_advises_more_memory_not_the_same_again(command_line, m
     assert advised.count("--memory") == 1
     assert not any("400" in word for word in advised)
     done(*advised)
-
-
-def test_unfinished_work_of_another_command_is_not_advised_to_be_resumed(command_line):
-    arguments, fail = command_line
-    assert "Kept" in fail(MemoryBudgetError("too little"))
-    message = failed(2, *arguments, "-k", "9")
-    assert "unfinished run of other options or files (converted rows). Start afresh" in message
-    assert "--resume" not in message
-    assert "Go on with it by --resume" in failed(2, *arguments)
-
-
-def test_resuming_is_not_advised_after_a_change_that_cannot_be_resumed(command_line):
-    """A file that was written again while the run was at work."""
-    arguments, fail = command_line
-    path = Path(arguments[1])
-    error = BadRowsError(f"{path} changed while it was being worked on")
-    message = fail(error, before=lambda: path.write_text(path.read_text() + "\n"))
-    assert "converted rows. That run cannot be gone on with now, because input" in message
-    assert "--overwrite" in message
-    assert "--resume" not in message
-    assert "Kept" not in failed(5, *arguments, "--resume")
 
 
 def test_warnings_before_an_error_are_given(command_line):

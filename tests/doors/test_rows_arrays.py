@@ -1,18 +1,20 @@
-"""Arrays in files: several of them in one, shards of one, sparse ones; which are the rows."""
-
-from __future__ import annotations
+"""Arrays in files (several in one, shards of one, sparse ones) and in Dask."""
 
 import json
+import os
 import pickle
 import random
 import sys
 import zipfile
 from pathlib import Path
 
+import dask
+import dask.array as da
 import h5py
 import numpy as np
 import pytest
 import zarr
+from distributed import Client, LocalCluster
 from scipy import sparse
 from sklearn.neighbors import kneighbors_graph
 
@@ -20,7 +22,7 @@ from biglp import LowRankLabelPropagation
 from biglp._core import BadRowsError, LabelError, MissingExtraError, OutputError, ParameterError
 from biglp._rows import InputFiles, as_source
 from cli_tools import done, failed
-from helpers import blobs
+from helpers import blobs, model
 from label_files import read_labels
 
 ENDINGS = (".npz", ".h5", ".zarr")
@@ -218,41 +220,95 @@ def test_shards_that_do_not_fit_or_change(folder):
         as_source(folder / "emb_1.npy", columns=["a"])
 
 
-def test_the_type_that_holds_all_shards_and_how_small_they_are_when_sent(tmp_path):
-    parts = [np.ones((2, 3), np.float16), np.full((1, 3), 70_000, np.int32), np.zeros((1, 3), "u1")]
-    (tmp_path / "types").mkdir()
-    for number, part in enumerate(parts):
-        np.save(tmp_path / f"types/{number}.npy", part)
-    source = as_source(tmp_path / "types")
-    assert source.dtype == np.float64
-    np.testing.assert_array_equal(source.read(0, 4), np.concatenate(parts))
-    assert source.read(0, 1).dtype == source.take(np.array([0])).dtype == np.float64
-    assert InputFiles(tmp_path / "types").peek().n_rows == 4
-    for number in range(300):
-        np.save(tmp_path / f"shard_{number:05d}.npy", np.zeros((2, 4), np.float32))
-    packed = pickle.dumps(as_source(f"{tmp_path}/*.npy"))
-    assert len(packed) < 300 * (len(str(tmp_path)) + 60)
-    assert pickle.loads(packed).read(299, 301).shape == (2, 4)
-
-
 def test_names_of_files(tmp_path):
     names = ["a/emb_2.npy", "a/emb_010.npy", "a/emb_10.npy", "a/emb_10b.npy", "a/x.npy"]
     names += ["a2/emb_1.npy", "a10/emb_1.npy"]  # numbers in names are numbers
+    names += ["c/B_1.csv", "c/b_9.csv", "c/b_10.csv", "h5/a.h5", "b::c.npy", "c/_SUCCESS"]
     for name in random.Random(0).sample(names, len(names)):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    assert InputFiles(tmp_path).names == tuple(str(tmp_path / name) for name in names)
-    (tmp_path / "csv").mkdir()
-    for name in ("b_10", "b_9", "B_1", "b_100", "_SUCCESS"):
-        (tmp_path / "csv" / f"{name}{'' if name == '_SUCCESS' else '.csv'}").touch()
-    expected = tuple(f"{tmp_path}/csv/{name}.csv" for name in ("B_1", "b_9", "b_10", "b_100"))
-    assert InputFiles(tmp_path / "csv").names == expected
-    assert InputFiles(f"{tmp_path}/csv/*.csv").names == expected
-    (tmp_path / "h5").mkdir()
-    (tmp_path / "h5/a.h5").touch()
-    for named in (f"{tmp_path}/h5/*.h5::x", f"{tmp_path}/h5::x"):  # an array inside
-        assert InputFiles(named).names == (f"{tmp_path}/h5/a.h5::x",)
-    (tmp_path / "b::c.npy").touch()  # a name may hold it, however odd
-    assert InputFiles(tmp_path / "b::c.npy").names == (str(tmp_path / "b::c.npy"),)
+
+    def found(named):
+        return [os.path.relpath(name, tmp_path) for name in InputFiles(f"{tmp_path}/{named}").names]
+
+    assert found("a*/**/*.npy") == names[:7]
+    assert found("c") == found("c/*.csv") == names[7:10]
+    assert found("h5/*.h5::x") == found("h5::x") == ["h5/a.h5::x"]  # an array inside
+    assert found("b::c.npy") == ["b::c.npy"]  # a name may hold it, however odd
     with pytest.raises(BadRowsError, match=r"there is no file .*c\.h5"):
-        InputFiles(f"{tmp_path}/c.h5::x")
+        found("c.h5::x")
+
+
+# Dask arrays and data frames: on threads, and where they live on the workers of a cluster ---------
+
+
+pytest.importorskip("distributed")
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.UnlikeLabelsWarning")
+
+
+X, Y, _ = blobs(n=1000, features=6, labelled=30, dtype=np.float32)
+
+
+SETTINGS = {"factor": "anchors", "landmarks": "kmeans-full", "n_landmarks": 12}
+
+
+@pytest.fixture(scope="module")
+def client():
+    local = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, **local) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return model(**SETTINGS).fit(X, Y).label_distributions_
+
+
+def test_rows_are_those_of_the_array():
+    source = as_source(da.from_array(X, chunks=(170, 4)))
+    assert (source.n_rows, source.n_features, source.dtype) == (1000, 6, X.dtype)
+    for start, stop in ((0, 1000), (169, 171), (170, 340), (999, 1000)):
+        assert np.array_equal(source.read(start, stop), X[start:stop])
+    chosen = np.array([0, 3, 169, 170, 998])
+    assert np.array_equal(source.take(chosen), X[chosen])
+    rows = da.from_array(X, chunks=(300, 6))
+    rows = rows[rows[:, 0] > 0]  # chunks of unknown length are counted
+    with dask.config.set(scheduler="sync"):
+        assert as_source(rows).n_rows == (X[:, 0] > 0).sum()
+    with pytest.raises(BadRowsError, match="give a dask array or a dask data frame"):
+        as_source(dask.delayed(X))
+
+
+@pytest.mark.parametrize("engine", ["serial", "threads"])
+def test_without_a_cluster(engine, expected):
+    rows = da.from_array(X, chunks=(300, 6))
+    with dask.config.set(scheduler="threads"):
+        fitted = model(**SETTINGS, engine=engine).fit(rows, Y)
+    assert fitted.label_distributions_.tobytes() == expected.tobytes()
+    assert fitted.predict(rows[:10]).shape == (10,)
+
+
+@pytest.mark.parametrize("persisted", [True, False])
+def test_on_the_workers_that_hold_it(client, expected, persisted):
+    with client.as_current():
+        rows = da.from_array(X, chunks=(250, 6))
+        rows = rows.persist() if persisted else rows + 0
+        fitted = model(**SETTINGS, engine=client).fit(rows, Y)
+    assert fitted.label_distributions_.tobytes() == expected.tobytes()
+
+
+def test_data_frames(client, expected):
+    dd = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    with client.as_current():
+        fitted = model(**SETTINGS, engine=client).fit(dd.from_pandas(frame, npartitions=3), Y)
+    assert fitted.label_distributions_.tobytes() == expected.tobytes()
+    frame["g"] = "text"
+    with pytest.raises(BadRowsError, match="has other values in g"):
+        as_source(dd.from_pandas(frame, npartitions=3))

@@ -1,7 +1,5 @@
 """Converted and projected rows: made once, whole or not at all, checked, used again, removed."""
 
-from __future__ import annotations
-
 import gc
 import logging
 import os
@@ -101,31 +99,24 @@ def test_kept_folder_is_used_again_until_the_input_changes(tmp_path, csv):
     assert len(list(folder.iterdir())) == 3
 
 
-def opened_by(code: Path, csv: Path, folder: Path) -> str:
-    """Have a process that takes biglp from ``code`` read a table; where its converted rows are."""
-    program = (
-        "import sys; from biglp._rows import as_source; "
-        "print(as_source(sys.argv[1], cache=sys.argv[2]).folder)"
-    )
-    return subprocess.run(
-        [sys.executable, "-B", "-c", program, str(csv), str(folder)],
-        env={**os.environ, "PYTHONPATH": str(code)},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-
-
 def test_rows_that_other_code_converted_are_converted_again(tmp_path, csv):
     here, code, kept = Path(biglp.__file__).parent, tmp_path / "code", tmp_path / "kept"
     shutil.copytree(here, code / "biglp", ignore=shutil.ignore_patterns("__pycache__"))
-    first = opened_by(code, csv, kept)
-    assert opened_by(code, csv, kept) == first
-    shutil.make_archive(str(tmp_path / "code"), "zip", code)
-    assert opened_by(tmp_path / "code.zip", csv, kept) == first
+    program = "import sys; from biglp._rows import as_source; "
+    program += "print(as_source(sys.argv[1], cache=sys.argv[2]).folder)"
+
+    def opened_by(place):
+        """Where a process that takes biglp from a place has its converted rows."""
+        command = [sys.executable, "-B", "-c", program, str(csv), str(kept)]
+        environment = {**os.environ, "PYTHONPATH": str(place)}
+        return subprocess.run(command, env=environment, capture_output=True, check=True).stdout
+
+    first = opened_by(code)
+    shutil.make_archive(str(code), "zip", code)
+    assert opened_by(tmp_path / "code.zip") == first
     rules = next(code.rglob("encode_columns.py"))
     rules.write_text(rules.read_text() + "\n# another rule\n")
-    assert opened_by(code, csv, kept) != first
+    assert opened_by(code) != first
     assert len(list(kept.iterdir())) == 2
 
 

@@ -1,7 +1,5 @@
 """Made-up rows: the same anywhere, with the structure that was asked for."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -91,22 +91,6 @@ def test_the_committee_listens_to_weights():
     assert accuracy(sample_weight=weights) > accuracy() + 0.03
 
 
-def test_the_committee_takes_distributions_and_trusts_weighty_labels_more():
-    X, y, _, _, _ = soft_problem(labelled=30)
-    known = np.flatnonzero(y >= 0)
-    Y = np.where((y >= 0)[:, None], 0.1 + 0.7 * np.eye(3)[y], 0.0)
-    fitted = LowRankLabelPropagation(engine="serial").fit(X, Y)
-    assert fitted.report_["held_out_accuracy"] < 0.85  # of labels that are sure to 80 % only
-    np.testing.assert_allclose(fitted.label_distributions_.sum(axis=1), 1.0)
-    weights = np.full(len(X), 2.0)
-    doubts = []
-    for given in (None, weights):
-        sure = LowRankLabelPropagation(engine="serial").fit(X, y, sample_weight=given)
-        doubts.append(1.0 - sure.label_distributions_[known, y[known]])
-    assert doubts[0].max() <= 0.05
-    assert doubts[1].max() <= 0.05**2 * (1 + 1e-6)
-
-
 @pytest.mark.parametrize("factor", ["auto", "anchors", "nystrom"])
 def test_hard_clamping_keeps_exactly_what_was_given(factor):
     X, y, Y, *_ = soft_problem()

@@ -1,10 +1,10 @@
-"""Files in stores: names, requests to an S3 server that breaks some of them, copies and rows."""
-
-from __future__ import annotations
+"""Files in stores: names, requests to an S3 server that breaks some of them, copies, rows, runs."""
 
 import gc
 import io
+import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from array_files import write
+from array_files import write as write_arrays
+from biglp import LowRankLabelPropagation
 from biglp._core import BadRowsError, OutputError, ParameterError, StoreError
 from biglp._files import (
     Copies,
-    Stamp,
     StorePath,
     as_place,
     atomic_write,
@@ -28,6 +28,9 @@ from biglp._files import (
     origin,
 )
 from biglp._rows import InputFiles, as_source
+from cli_tools import done, failed, run
+from helpers import blobs
+from row_files import ROWS, found_labels, write
 from store_server import FAULTS
 
 # Requests to a real S3 server through a proxy that breaks some of them ----------------------------
@@ -68,17 +71,6 @@ def test_a_store_that_stays_away_gets_one_message_and_no_half_file(store, tmp_pa
         as_place(store.uri("y.bin")).upload(local)
     store.faults = []
     assert store.names() == ["x.bin"]
-
-
-def test_what_trying_again_does_not_change_is_not_tried_again(store, tmp_path):
-    with pytest.raises(BadRowsError, match=r"there is no file s3://bucket/none\.npy"):
-        as_place(store.uri("none.npy")).stamp()
-    local = tmp_path / "x"
-    local.write_bytes(SMALL)
-    store.asked.clear()
-    with pytest.raises((StoreError, OutputError), match="could not be written"):
-        as_place("s3://no-such-bucket/x").upload(local)
-    assert len(store.asked) <= 2
 
 
 def test_an_interrupted_upload_leaves_nothing_even_when_python_ends(store, tmp_path):
@@ -135,20 +127,16 @@ def test_keys_of_a_profile(monkeypatch, tmp_path):
 
 
 def test_names_of_files_and_their_parts():
-    assert as_place("x/y.npy") == Path("x/y.npy")
-    assert as_place(Path("x")) == Path("x")
+    assert as_place("x/y.npy") == as_place(Path("x/y.npy")) == Path("x/y.npy")
     assert as_place("file:///a%20b/x.npy") == Path("/a b/x.npy")
     assert as_place("C:/x") == Path("C:/x")
-    place = as_place("s3://bucket/a dir/x.tar.gz?endpoint_override=127.0.0.1:9000&scheme=http")
+    options = "?endpoint_override=127.0.0.1:9000&scheme=http"
+    place = as_place(f"s3://bucket/a dir/x.tar.gz{options}")
     assert (place.scheme, place.host, place.path) == ("s3", "bucket", "a dir/x.tar.gz")
     assert (place.name, place.stem, place.suffix) == ("x.tar.gz", "x.tar", ".gz")
-    beside = place.with_name("y.npy")
-    assert str(beside) == "s3://bucket/a dir/y.npy?endpoint_override=127.0.0.1:9000&scheme=http"
-    assert str(place.parent / "b") == str(place.with_name("b"))
+    assert str(place.parent / "b") == str(place.with_name("b")) == f"s3://bucket/a dir/b{options}"
     assert as_place("s3://bucket/part-?.npy").path == "part-?.npy"  # a pattern, not options
     assert as_place("s3://bucket").name == "bucket"
-    assert Stamp(1, "0" * 32).md5 == "0" * 32  # where a file came in one part
-    assert Stamp(1, "0" * 32 + "-2").md5 is None
 
 
 @pytest.mark.parametrize(
@@ -169,20 +157,15 @@ def test_addresses_that_cannot_be_used(uri, message):
 
 def test_a_file_in_a_store_has_the_methods_of_a_path():
     place = as_place("memory://here/folder/x.bin")
-    assert isinstance(place, StorePath)
     with atomic_write(place) as file:
         file.write(b"first")
         assert not place.exists()
-    assert place.read_bytes() == b"first"
-    assert place.is_file()
-    assert not place.is_dir()
-    assert place.parent.is_dir()
-    assert place.parent.files() == ["x.bin"]
-    assert as_place("memory://here").files() == ["folder/x.bin"]
+    assert (place.read_bytes(), place.is_file(), place.is_dir()) == (b"first", True, False)
+    assert (place.parent.is_dir(), place.parent.files()) == (True, ["x.bin"])
     with open_binary(place) as file:
         assert file.read(2) == b"fi"
-    place.unlink()
-    place.unlink(missing_ok=True)
+    for _ in range(2):
+        place.unlink(missing_ok=True)
     assert not place.exists()
 
 
@@ -249,13 +232,11 @@ def test_an_interrupted_copy_goes_on_where_it_stopped(store, tmp_path, small_par
 
 
 def test_a_file_that_changes_while_it_is_copied(store, tmp_path, monkeypatch):
-    name = store.put("x.bin", DATA)
-    read = StorePath.read_part
+    name, read = store.put("x.bin", DATA), StorePath.read_part
 
     def read_and_change(self, start, stop):
-        data = read(self, start, stop)
         store.put("x.bin", DATA + b"more")
-        return data
+        return read(self, start, stop)
 
     monkeypatch.setattr(StorePath, "read_part", read_and_change)
     with pytest.raises(BadRowsError, match=r"x\.bin changed while it was being copied"):
@@ -277,18 +258,7 @@ def test_a_file_that_never_arrives_as_it_is_stored_or_has_no_room(store, tmp_pat
     assert gets(store) == 0
 
 
-def test_a_tag_that_looks_like_an_md5_and_is_none(store, tmp_path, monkeypatch):
-    """Where a store encrypts files with keys of its own."""
-    names = [store.put(f"{number}.bin", DATA) for number in range(2)]
-    stamp = StorePath.stamp
-    monkeypatch.setattr(StorePath, "stamp", lambda self: stamp(self)._replace(tag="0" * 32))
-    made = Copies(tmp_path)
-    for local in made.local(names):
-        assert Path(local).read_bytes() == DATA
-    assert gets(store) == 4  # the first file twice, the second time in two parts
-
-
-def test_copies_of_rows(store, tmp_path, monkeypatch):
+def test_copies_of_rows(store, tmp_path):
     buffer = io.BytesIO()
     np.save(buffer, np.arange(12.0).reshape(4, 3))
     name = store.put("x.npy", buffer.getvalue())
@@ -297,15 +267,6 @@ def test_copies_of_rows(store, tmp_path, monkeypatch):
         store.asked.clear()
         assert as_source(name).n_rows == 4
     assert store.asked == []  # a store is asked once in a run
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "own"))
-    (tmp_path / "own").mkdir()
-    source = as_source(name)
-    assert source.name == "s3://bucket/x.npy"
-    assert source.read(1, 3).tolist() == [[3, 4, 5], [6, 7, 8]]
-    assert list(tmp_path.rglob("own/**/x.npy"))
-    del source
-    gc.collect()
-    assert not list(tmp_path.rglob("own/**/x.npy"))  # temporary copies go with the source
     store.put("x.parquet", b"nonsense")
     with pytest.raises(BadRowsError, match=r"^s3://bucket/x\.parquet cannot be read as Parquet"):
         as_source("s3://bucket/x.parquet")
@@ -314,7 +275,7 @@ def test_copies_of_rows(store, tmp_path, monkeypatch):
 # Folders and patterns in a store are those of a disk ----------------------------------------------
 
 
-NAMES = ["b/part-1.csv", "b/part-10.csv", "b/c/part-2.csv", "b/_SUCCESS", "b/.x.csv", "b/d.parquet"]
+NAMES = ["b/part-1.csv", "b/part-10.csv", "b/c/part-2.csv", "b/_SUCCESS", "b/.x.csv", "b/d.csv"]
 
 
 def found(named) -> list[str]:
@@ -326,10 +287,10 @@ def test_folders_and_patterns_as_on_a_disk(store, tmp_path):
         store.put(name, b"x\n1\n")
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x\n1\n")
-    for named in ("b/*.csv", "b/part-?.csv", "b/**/part-[12].csv", "b/c/*", "b/c"):
+    for named in ("b", "b/*.csv", "b/part-?.csv", "b/**/part-[12].csv", "b/c/*"):
         stored = [name.removeprefix(store.uri("")) for name in found(store.uri(named))]
         assert stored == [os.path.relpath(name, tmp_path) for name in found(tmp_path / named)]
-    assert found((tmp_path / "b/c").as_uri()) == found(tmp_path / "b/c")
+    assert found((tmp_path / "b").as_uri()) == found(tmp_path / "b")
     with pytest.raises(BadRowsError, match=r"no file fits the pattern s3://bucket/b/\*\.npy \(of"):
         found(store.uri("b/*.npy"))
     with pytest.raises(BadRowsError, match="there is no file s3://bucket/c"):
@@ -340,17 +301,6 @@ def test_folders_and_patterns_as_on_a_disk(store, tmp_path):
             found(store.uri(name))
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_list_that_comes_in_part_is_asked_for_again(store, fault):
-    names = [store.put(f"many/{number:02}.csv", b"x\n1\n") for number in range(20)]
-    store.faults = [fault]
-    assert found(store.uri("many")) == names
-    assert store.faults == []
-    named = InputFiles(store.uri("many/00.csv"))
-    assert (named.is_table, named.format.name) == (True, "CSV")
-    assert not any(request.startswith("GET /bucket/many/") for request in store.asked)  # no copy
-
-
 # Every kind of file gives the same rows from a store as from a disk -------------------------------
 
 
@@ -358,25 +308,22 @@ def partitions(folder: Path) -> str:
     for year in (2023, 2024):
         (folder / f"t/year={year}").mkdir(parents=True)
         pq.write_table(pa.table({"a": np.arange(40.0)}), folder / f"t/year={year}/x.parquet")
-    return "t"
+    return str(folder / "t")
 
 
 def delta(folder: Path) -> str:
     deltalake = pytest.importorskip("deltalake")
+    folder.mkdir()
     table = pa.table({"a": np.arange(40.0), "kind": np.arange(40) % 3})
     deltalake.write_deltalake(str(folder / "d"), table, partition_by=["kind"])
     deltalake.DeltaTable(str(folder / "d")).delete("kind = 1")
-    return "d"
+    return str(folder / "d")
 
 
 @pytest.mark.parametrize("kind", ["shards", "fixed_size_list", "jsonl", "hdf5", partitions, delta])
 def test_the_same_rows(store, tmp_path, kind):
-    folder = tmp_path / "files"
-    if callable(kind):
-        folder.mkdir()
-        name = str(folder / kind(folder))
-    else:
-        name = write(kind, np.arange(160, dtype=np.float32).reshape(40, 4), folder, [3, 13], 7)
+    folder, array = tmp_path / "files", np.arange(160, dtype=np.float32).reshape(40, 4)
+    name = kind(folder) if callable(kind) else write_arrays(kind, array, folder, [3, 13], 7)
     for path in folder.rglob("*"):
         if path.is_file():
             store.put(f"in/{path.relative_to(folder)}", path.read_bytes())
@@ -385,3 +332,155 @@ def test_the_same_rows(store, tmp_path, kind):
     assert (stored.n_rows, stored.n_features) == (local.n_rows, local.n_features)
     assert stored.feature_names == local.feature_names
     assert np.array_equal(stored.read(0, stored.n_rows), local.read(0, local.n_rows))
+
+
+# Whole runs on the server: the same labels as from local files, or one clear message --------------
+
+
+STORE_FAILED = 8
+QUICK = ("--factor", "nystrom", "-k", 20)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y, _ = blobs(ROWS, labelled=60)
+    return X, y
+
+
+def upload(store, arguments: tuple[str, ...]) -> list[str]:
+    """Put the files that are named among arguments into the store, and name them there."""
+    named = []
+    for argument in arguments:
+        path = Path(argument)
+        for file in [path] if path.is_file() else sorted(path.rglob("*")) if path.exists() else []:
+            store.put(f"in/{file}", file.read_bytes())
+        named.append(store.uri(f"in/{argument}") if path.exists() else argument)
+    return named
+
+
+def stored_labels(store, folder: str) -> np.ndarray:
+    """Labels that a run wrote to the store."""
+    ending = "npy" if f"{folder}/labels.npy" in store.names() else "parquet"
+    Path("got").mkdir(exist_ok=True)
+    for stale in Path("got").iterdir():
+        stale.unlink()
+    Path("got", f"labels.{ending}").write_bytes(store.get(f"{folder}/labels.{ending}"))
+    return found_labels("got")
+
+
+@pytest.mark.parametrize("kind", ["npy", "folder", "csv"])
+def test_labels_are_those_of_local_files(here, store, rows, kind):
+    arguments = write(kind, *rows)
+    done("fit", *arguments, "-o", "local", *QUICK)
+    done("fit", *upload(store, arguments), "-o", store.uri("out"), *QUICK)
+    assert np.array_equal(stored_labels(store, "out"), found_labels("local"))
+    model = store.get("out/model.biglp")
+    assert model == Path("local/model.biglp").read_bytes()
+    names = [name for name in store.names() if name.startswith("out")]
+    assert len(names) == 4
+    assert not list(Path("../cache/runs").iterdir())  # nothing is left of the work
+    facts = json.loads(store.get("out/summary.json"))["run"]["input"]
+    assert all("ETag" in fact for fact in facts.values())
+
+
+def test_every_command(here, store, rows):
+    arguments = upload(store, write("parquet", *rows))
+    out = store.uri("dir/out")
+    done("fit", *arguments, "-o", out)
+    done("predict", f"{out}/model.biglp", arguments[0], "-o", store.uri("new.npy"))
+    done("predict", f"{out}/model.biglp", arguments[0], "-o", "new.npy")
+    assert store.get("new.npy") == Path("new.npy").read_bytes()
+    done("suggest", out, "-n", 5, "-o", store.uri("next.csv"))
+    assert store.get("next.csv").startswith(b"row,label,")
+    assert "Probably wrong" in done("check", out).output
+    assert "3,000 rows" in done("inspect", *arguments).output
+    shown = done("fit", *arguments, "-o", store.uri("dry"), "--dry-run").output
+    assert "nothing was written" in shown
+    others = [name for name in store.names() if not name.startswith(("in/", "dir/out/"))]
+    assert others == ["new.npy", "next.csv"]
+    assert "exists already" in failed(2, "suggest", out, "-o", store.uri("next.csv"))
+    assert "already holds results" in failed(2, "fit", *arguments, "-o", out)
+    assert "in a store" in run("simulate", "10x2", "-o", store.uri("x.npy")).output
+
+
+def test_resuming(here, store, rows):
+    arguments = upload(store, write("npy", *rows))
+    command = ("fit", *arguments, "-o", store.uri("out"), *QUICK)
+    store.faults, store.methods = ["", "", *["503"] * 100], ("PUT",)
+    message = failed(STORE_FAILED, *command)
+    assert "s3://bucket/out/model.biglp could not be written" in message
+    assert "Kept in" in message
+    written = [name for name in store.names() if name.startswith("out")]
+    assert written == ["out/.biglp-run", "out/labels.npy"]
+    assert b"its work is in" in store.get("out/.biglp-run")
+    store.faults, store.asked = [], []
+    done(*command, "--resume")
+    assert not any("in/rows.npy" in asked and "GET" in asked for asked in store.asked)
+    results = ("labels.npy", "model.biglp", "report.html", "summary.json")
+    written = [name for name in store.names() if name.startswith("out/")]
+    assert written == [f"out/{name}" for name in results]
+    assert "already ended" in done(*command, "--resume").output
+    store.put("in/rows.npy", Path("rows.npy").read_bytes() + b" ")
+    message = failed(5, *command, "--resume")
+    assert "holds the results of another run" in message
+    assert "ETag" in message
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_faults(here, store, rows, seed):
+    """The same labels or one clear message, never a half file; benchmarks/stores.py has more."""
+    arguments = write("folder", *rows)
+    done("fit", *arguments, "-o", "local", *QUICK)
+    named = upload(store, arguments)
+    rng = random.Random(seed)
+    store.methods = ("GET", "PUT", "POST", "HEAD", "DELETE")
+    store.faults = [rng.choice(["", "", *FAULTS]) for _ in range(200)]
+    command = ("fit", *named, "-o", store.uri("out"), *QUICK)
+    result = run(*command)
+    store.faults = []
+    written = [name for name in store.names() if name.startswith("out/")]
+    for name in written:
+        # The others name the input and the time.
+        if not name.endswith(("summary.json", "report.html", ".biglp-run")):
+            assert store.get(name) == Path("local", Path(name).name).read_bytes()
+    if result.exit_code != 0:
+        assert result.exit_code == STORE_FAILED, result.output
+        assert result.stderr.count("biglp: ") == 1
+        if "out/summary.json" in written:  # it arrived, and the answer to it did not
+            assert np.array_equal(stored_labels(store, "out"), found_labels("local"))
+        done(*command, *(["--resume"] if "Kept" in result.stderr else []))
+    assert np.array_equal(stored_labels(store, "out"), found_labels("local"))
+
+
+def test_python(here, store, rows):
+    X, y = rows
+    np.save("rows.npy", X)
+    (name,) = upload(store, ("rows.npy",))
+    model = LowRankLabelPropagation("nystrom", 20).fit(name, y)
+    expected = LowRankLabelPropagation("nystrom", 20).fit(X, y)
+    assert np.array_equal(model.transduction_, expected.transduction_)
+    model.save(store.uri("models/m.biglp"))
+    loaded = LowRankLabelPropagation.load(store.uri("models/m.biglp"))
+    assert np.array_equal(loaded.predict(name), expected.predict(X))
+    with pytest.raises(ValueError, match="there is no model file s3://bucket/none"):
+        LowRankLabelPropagation.load(store.uri("none"))
+
+
+def test_an_endpoint_in_the_address_and_no_bucket(here, store, rows, monkeypatch):
+    arguments = write("folder", *rows)
+    message = failed(STORE_FAILED, "fit", *arguments, "-o", "s3://no-such-bucket/out")
+    assert "no-such-bucket/out/.biglp-run could not be written" in message
+    assert not any(Path("../cache").rglob("*.npz"))  # told before the work
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    object_store.cache_clear()
+    options = f"?endpoint_override=127.0.0.1:{store.port}&scheme=http"
+    named = [word + options * word.startswith("s3://") for word in upload(store, arguments)]
+    done("fit", *named, "-o", store.uri("out") + options, *QUICK)
+    assert "out/summary.json" in store.names()
+    done("suggest", store.uri("out") + options)

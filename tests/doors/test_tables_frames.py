@@ -1,10 +1,6 @@
 """Objects that hold a table: the same rows come out of each, whatever library made it."""
 
-from __future__ import annotations
-
-import gc
 import pickle
-import tempfile
 from itertools import pairwise
 from pathlib import Path
 
@@ -118,20 +114,6 @@ def test_a_data_set_keeps_its_filter_and_its_partition_columns(tmp_path):
         as_source(dataset, cache="never")
 
 
-def test_spooled_rows_go_with_their_source(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(HELD, 1)
-    source = as_source(TABLE.to_reader())
-    copy = pickle.loads(pickle.dumps(source))
-    assert list(tmp_path.glob("biglp-*/*/rows.npy"))
-    assert not list(tmp_path.glob("biglp-*/rows.arrow"))
-    del copy
-    assert source.read(0, 1).shape == (1, 3)
-    del source
-    gc.collect()
-    assert not list(tmp_path.iterdir())
-
-
 def test_objects_that_hold_no_rows(tmp_path):
     for kind in ("polars query", "duckdb", "dataset", "reader"):
         with pytest.raises(BadRowsError, match=r"no rows|0 sample"):
@@ -140,16 +122,6 @@ def test_objects_that_hold_no_rows(tmp_path):
         as_source(pa.array([1.0, 2.0]))
     masked = as_source(np.ma.array([[1, 2], [3, 4]], mask=[[False, True], [False, False]]))
     np.testing.assert_array_equal(masked.read(0, 2), [[1, np.nan], [3, 4]])
-
-
-def test_the_estimator_reads_a_query_once():
-    X, y, _ = blobs(features=3)
-    table = pa.table({name: X[:, place] for place, name in enumerate("abc")})
-    expected = model().fit(X, y)
-    fitted = model().fit(table.to_reader(50), y)
-    np.testing.assert_array_equal(fitted.transduction_, expected.transduction_)
-    found = fitted.predict_proba(table.to_reader(7))
-    np.testing.assert_array_equal(found, expected.predict_proba(X))
 
 
 def test_tensors_on_the_processor():

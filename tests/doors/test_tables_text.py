@@ -1,15 +1,16 @@
-"""Tables as text, CSV and JSON lines: how they are laid out, and what can be wrong in them."""
-
-from __future__ import annotations
+"""Tables as text, CSV and JSON lines: how they are laid out and written, and what can be wrong."""
 
 import gzip
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from biglp import LowRankLabelPropagation
 from biglp._core import BadRowsError, ParameterError
 from biglp._rows import InputFiles, ReadOptions, as_source
+from cli_tools import done
 from label_files import read_labels
 
 BLOCK = 300_000
@@ -107,12 +108,6 @@ def test_fields_and_lists(tmp_path, name, n):
     assert InputFiles(path).peek().columns["emb"].startswith("list")
 
 
-def test_fractions_may_come_after_a_line_longer_than_is_parsed_at_once(tmp_path):
-    lines = [{"a": 1}, {"a": 2.5, "b": "x" * (9 << 20)}, "\n", {"a": -1}]
-    path = write(tmp_path / "x.jsonl", lines)
-    np.testing.assert_array_equal(as_source(path, columns=["a"]).read(0, 3), [[1], [2.5], [-1]])
-
-
 def test_fields_that_are_missing_or_of_several_kinds(tmp_path):
     path = write(tmp_path / "x.jsonl", [{"a": 1, "b": 1}, {"a": 2}, {"a": 3, "b": None}])
     with pytest.raises(BadRowsError, match=r"2 missing values, in 'b' \(2\); first in rows 1, 2"):
@@ -147,3 +142,40 @@ def test_wrong_fields_are_named(tmp_path, lines, message):
     path = write(tmp_path / "x.jsonl", lines)
     with pytest.raises(BadRowsError, match=message):
         as_source(path, drop=["b"] if "no list" in message else [])
+
+
+# Numbers, clocks and dates as people write them ---------------------------------------------------
+
+
+def test_written_numbers_are_as_good_as_clean_ones(tmp_path):
+    n, rng = 600, np.random.default_rng(0)
+    truth = rng.integers(0, 3, n)
+    price = np.round(np.exp(rng.normal(6 + 0.8 * truth, 0.4)), 2)
+    metres = np.round(rng.uniform(200, 4000, n) * (1 + (truth == 1))).astype(int)
+    minutes = np.clip(rng.normal(600 + 150 * (truth == 2), 90), 0, 1439).astype(int)
+    share = np.round(rng.normal(40 + 15 * truth, 8), 1)
+    clean = np.column_stack([price, metres, minutes, share])
+    written = pd.DataFrame(
+        {
+            "price": [f"${value:,.2f}" for value in price],
+            "distance": [f"{m} m" if m < 1000 else f"{m / 1000:.3f} km" for m in metres],
+            "starts": [f"{m // 60}:{m % 60:02}" for m in minutes],
+            "share": [f"{value}%" for value in share],
+        }
+    )
+    y = np.where(np.arange(n) < 60, truth, -1)
+    right = [
+        (LowRankLabelPropagation(random_state=0).fit(X, y).transduction_ == truth)[60:].mean()
+        for X in (pd.DataFrame(clean, columns=written.columns), written)
+    ]
+    assert right[0] > 0.7
+    assert abs(right[0] - right[1]) < 0.01
+    rows, out, new = (tmp_path / name for name in ("rows.csv", "out", "new.csv"))
+    written.assign(kind=np.where(y < 0, "", truth.astype(str))).to_csv(rows, index=False)
+    shown = done("inspect", rows, "--label-column", "kind").stdout
+    assert all(f"written as text (in {unit})" in shown for unit in ("$", "%", "km"))
+    done("fit", rows, "--label-column", "kind", "-o", out)
+    written.loc[0, "price"] = "on request"  # one that is no number is a missing one
+    written.head(50).to_csv(new, index=False)
+    done("predict", out / "model.biglp", new, "-o", tmp_path / "labels.csv")
+    assert len(pd.read_csv(tmp_path / "labels.csv")) == 50

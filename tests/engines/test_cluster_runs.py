@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -28,7 +27,7 @@ HERE = "/proc/self/cwd"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a small problem as .npy and as CSV, and its answer on one machine."""
+    """A folder with a small problem as .npy files, and its answer on one machine."""
     folder = tmp_path_factory.mktemp("cli")
     rng = np.random.default_rng(0)
     truth = rng.permutation(np.arange(3000) % 3)
@@ -36,9 +35,6 @@ def folder(tmp_path_factory):
     labels = np.where(np.arange(3000) < 60, truth, -1)
     np.save(folder / "rows.npy", rows)
     np.save(folder / "labels.npy", labels)
-    shown = np.where(labels < 0, "", labels.astype(str))
-    lines = [",".join(map(str, [*row, shown])) for row, shown in zip(rows, shown, strict=True)]
-    (folder / "rows.csv").write_text("\n".join(["a,b,c,d,e,y", *lines]) + "\n")
     run(folder, *FIT, "-o", "alone", "--quiet")
     return folder
 
@@ -85,14 +81,6 @@ def test_ranks_give_the_answer_of_one_process(folder):
     run(folder, *predict, ranks=2)
     again = np.load(folder / "again.npy")
     assert (again == answers(folder, "alone")).mean() > 0.99
-
-
-def test_text_is_converted_once_for_all_ranks(folder):
-    table = ("fit", "rows.csv", "--label-column", "y", "--factor", "anchors", "-k", "20", "--quiet")
-    for name, ranks in (("table", None), ("table-ranks", 3)):
-        run(folder, *table, "-o", name, ranks=ranks)
-    files = [(folder / name / "labels.parquet").read_bytes() for name in ("table", "table-ranks")]
-    assert files[0] == files[1]
 
 
 def test_workers_in_another_folder(folder, cluster):
@@ -205,12 +193,6 @@ class TestBadLuck:
         assert done.stderr.count("no Dask scheduler answers at tcp://127.0.0.1:9") == 1
         assert "Please report" not in done.stderr
 
-    def test_workers_that_do_not_see_the_file(self, folder, cluster):
-        address = cluster.address.replace("tcp://", "dask://")
-        command = ("fit", f"{HERE}/rows.npy", *FIT[2:], "-o", "none", "--engine", address)
-        done = run(folder, *command, code=3)
-        assert done.stderr.count("files must be where every worker finds them") == 1
-
     @pytest.mark.parametrize(
         ("other", "message"),
         [
@@ -234,15 +216,3 @@ class TestBadLuck:
         assert done.returncode != 0
         assert sum(done.stderr.count(part) for part in message.split("|")) == 1, done.stderr
         assert "Traceback" not in done.stderr
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_copies_of_a_file_may_have_other_dates(folder, tmp_path):
-    for name in ("rows.npy", "labels.npy"):
-        (tmp_path / name).write_bytes((folder / name).read_bytes())
-        os.utime(tmp_path / name, (1e9, 1e9))
-    command = (BIGLP, "fit", f"{HERE}/rows.npy", *FIT[2:], "--engine", "mpi", "--quiet")
-    ranks = [("-n", "1", "-wdir", str(place), *command) for place in (folder, tmp_path)]
-    out = ("-o", str(folder / "copies"))
-    subprocess.run([MPIEXEC, *ranks[0], *out, ":", *ranks[1], *out], timeout=60, check=True)
-    assert (answers(folder, "copies") == answers(folder, "alone")).all()

@@ -97,26 +97,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-PROGRAM = """
-from resource import RUSAGE_SELF, getrusage
-import numpy as np
-from biglp._core.memory import freed_is_kept
-
-def new_pages():
-    before = getrusage(RUSAGE_SELF).ru_minflt
-    for _ in range(40):
-        np.ones(1 << 17)  # 1 MB, freed at once
-    return getrusage(RUSAGE_SELF).ru_minflt - before
-
-first = new_pages()
-with freed_is_kept():
-    with freed_is_kept():  # another thread of the worker, say
-        new_pages()
-    kept = new_pages()
-print(first, kept, new_pages())
-"""
-
-
 def test_what_was_freed_is_handed_back():
     pieces = [bytes(100_000) + bytes([i % 256]) for i in range(1500)]
     del pieces[:-1]  # the last one lies above the others, and keeps them from going by themselves
@@ -124,15 +104,6 @@ def test_what_was_freed_is_handed_back():
     memory.give_back()
     assert before - private_memory() > 50 << 20
     assert len(pieces) == 1
-
-
-def test_a_worker_of_dask_keeps_freed_memory_for_the_next_block_and_no_longer():
-    settings = {**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536"}  # as Dask starts its workers
-    command = [sys.executable, "-c", PROGRAM]
-    done = subprocess.run(command, env=settings, check=True, capture_output=True, text=True)
-    first, kept, after = map(int, done.stdout.split())
-    assert kept < first / 20
-    assert after > first / 2
 
 
 # --------------------------------------------------------------------------------------------------
@@ -166,17 +137,6 @@ def test_atomic_write(tmp_path):
     finally:
         os.umask(mask)
     assert path.stat().st_mode & 0o777 == 0o640
-
-
-@pytest.mark.parametrize("dtype", ["<f4", "<U20", "|b1", "<i8"])
-@pytest.mark.parametrize("shape", [(3,), (10**12, 10**6)])
-def test_npy_header(tmp_path, dtype, shape):
-    header = local.npy_header(np.dtype(dtype), shape)
-    assert len(header) == 128
-    (tmp_path / "x.npy").write_bytes(header)
-    with open(tmp_path / "x.npy", "rb") as file:
-        assert np.lib.format.read_magic(file) == (1, 0)
-        assert np.lib.format.read_array_header_1_0(file) == (shape, False, np.dtype(dtype))
 
 
 # --------------------------------------------------------------------------------------------------

@@ -53,26 +53,6 @@ def test_a_machine_as_guessed(course, clock):
     assert course.share() == pytest.approx(4 / 16)
 
 
-def test_a_slow_machine_shows_as_steps_end(course, clock):
-    course.begin("k-means")
-    clock.wait(6)  # three times as long as was guessed
-    course.begin("Gram", 10)
-    assert course.left() == pytest.approx(3 * (4 + 5 + 4 + 1))
-    clock.wait(1)
-    course.advance(5)  # though this step is fast
-    assert course.left() == pytest.approx(1 + 3 * (5 + 4 + 1))
-
-
-def test_the_sweeps_of_an_iteration_are_one_step(course, clock):
-    for _ in range(4):
-        course.begin("k-means", 10)
-        course.advance(10)
-        clock.wait(0.5)
-    assert course.left() > SLOWER * 14  # it may go on: only what follows tells that it has ended
-    course.begin("Gram", 10)
-    assert course.left() == pytest.approx(4 + 5 + 4 + 1)
-
-
 def test_nothing_stands_at_its_end_before_the_end(course, clock):
     shares = []
     for step, seconds in {

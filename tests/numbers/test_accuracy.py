@@ -79,16 +79,6 @@ def test_labels_drawn_by_class_count_as_their_class_does():
     assert found["largest_class"] == 0
 
 
-def test_more_labels_say_more():
-    sample, _ = calibrated(2000, 3, 0)
-    widths = []
-    for n in (10, 40, 160, 640):
-        low, high = estimate(*calibrated(n, 3, 1), sample)["interval"]
-        widths.append(high - low)
-    assert widths == sorted(widths, reverse=True)
-    assert widths[0] > 0.25
-
-
 def test_odd_cases_are_never_nan_and_leave_a_doubt():
     for classes in (2, 7):  # rows that are all certain
         shares = np.eye(classes)[np.arange(60) % classes]

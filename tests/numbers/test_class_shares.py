@@ -63,18 +63,6 @@ def test_hidden_rows_are_answered_in_the_shares_of_the_labels(changes):
         np.testing.assert_allclose(shares_of(fitted.predict(X[y < 0]), 3), found, atol=0.02)
 
 
-def test_a_wide_kernel_needs_thresholds():
-    X, y, truth = blobs(n=600, classes=2, labelled=41, spread=1.0)
-    parts = {
-        balance: model(factor="nystrom", bandwidth=60.0, alpha=0.01, class_balance=balance)
-        .fit(X, y)
-        .transduction_[y < 0]
-        for balance in ("none", "share")
-    }
-    assert len(np.unique(parts["none"])) == 1  # the class with one label more wins everywhere
-    assert (parts["share"] == truth[y < 0]).mean() > 0.9
-
-
 def test_any_cut_and_a_saved_model_give_the_same_labels(tmp_path):
     X, y, _ = unequal()
     expected = model(factor="nystrom", class_balance="share").fit(X, y)
@@ -102,17 +90,3 @@ class TestClassShares:
         # Two classes are exact up to the row at the threshold.
         slack = 1.5 / n if len(shares) == 2 else 0.02 + 2.0 / n
         np.testing.assert_allclose(shares_of(found, len(shares)), shares, atol=slack)
-
-    def test_rows_that_are_sorted_by_class_are_all_looked_at(self, monkeypatch):
-        monkeypatch.setattr("biglp._algebra.balance.MOST_CELLS", 0)  # 1,000 rows at most
-        order = np.sort(np.random.default_rng(0).normal(size=5000))
-        scores, shares = np.column_stack([-order, order]), np.array([0.3, 0.7])
-        found = shares_of((scores - share_offsets(scores, shares)).argmax(axis=1), 2)
-        np.testing.assert_allclose(found, shares, atol=0.01)
-
-    def test_a_constant_on_a_class_changes_nothing(self):
-        scores = np.random.default_rng(0).normal(size=(300, 3))
-        shares, moved = np.array([0.2, 0.3, 0.5]), scores + np.array([0.0, 7.0, -3.0])
-        plain, other = share_offsets(scores, shares), share_offsets(moved, shares)
-        same = (scores - plain).argmax(axis=1) == (moved - other).argmax(axis=1)
-        assert same.mean() > 0.98

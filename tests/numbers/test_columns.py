@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from biglp._core.arrays import as_numpy, as_places
+from biglp._core.arrays import as_places
 from biglp._tables import Median, Number, look_at_column
 
 N = 60
@@ -207,28 +207,3 @@ def test_categories_that_are_missing_are_minus_one_in_any_part(offset):
     found = as_places(pa.array(values, pa.int32())[offset:])
     assert found.tolist() == [-1 if value is None else value for value in values[offset:]]
     assert len(as_places(pa.array([], pa.int32()))) == 0
-
-
-COLUMNS = [
-    pa.array([1, 2, 3], pa.int32()),
-    pa.array([1.5, 2.5, -0.0, 4.0], pa.float32())[1:3],
-    pa.array([1, None, 3], pa.int64()),
-    pa.array([1.0, None]),
-    pa.array([], pa.int16()),
-    pa.array([True, False]),
-    pa.chunked_array(
-        [pa.array([1, 2], pa.uint8()), pa.array([], pa.uint8()), pa.array([9], pa.uint8())]
-    ),
-    pa.chunked_array([pa.array([1.0, 2.0])[1:]]),
-    pa.chunked_array([], pa.float64()),
-    pa.chunked_array([pa.array([None, 2.0])]),
-    pa.array(np.array([0.5, 2.0], np.float16)),
-]
-
-
-@pytest.mark.parametrize("column", COLUMNS, ids=str)
-def test_the_numbers_are_those_of_pyarrow(column):
-    known = {} if isinstance(column, pa.ChunkedArray) else {"zero_copy_only": False}
-    found, expected = as_numpy(column), column.to_numpy(**known)
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found, expected)

@@ -2,9 +2,7 @@
 
 Rows of small whole numbers have exact sums, so that there NumPy's bits are the right ones."""
 
-import runpy
 import warnings
-from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
@@ -169,23 +167,6 @@ def test_features_are_those_of_numpy(choose, n, m, k, dtype):
 
 @needs_loops
 @TYPES
-def test_exponentials_hold_from_one_to_zero(choose, dtype):
-    distances = np.linspace(0, 45 if dtype == np.float32 else 110, 5000)
-    rows, landmark = np.sqrt(2 * distances)[:, None].astype(dtype), np.zeros((1, 1), dtype)
-
-    def made(rows):
-        return native.features(rows, native.tables(landmark, 1.0, None))
-
-    features, _ = on_every_way(choose, lambda: made(rows))
-    expected = np.exp(-(rows[:, 0].astype(np.longdouble) ** 2) / 2)
-    # Squaring and halving a row rounds too, by a part of the exponent.
-    allowed = 3 * np.finfo(dtype).eps * (1 + distances)
-    assert np.all(np.abs(features[:, 0] - expected) <= allowed * expected)
-    assert np.all(made(np.full((6, 1), 1e3, dtype))[0] == 0)
-
-
-@needs_loops
-@TYPES
 @pytest.mark.parametrize(("n", "p", "c"), [(200, 33, 3), (3, 2, 1), (64, 20, 17)])
 def test_features_are_multiplied_by_the_loops_and_the_rest_by_numpy(choose, n, p, c, dtype):
     plain, answer = drawn(n, p, dtype, whole=True), drawn(p, c, dtype, whole=True)
@@ -200,6 +181,10 @@ def test_features_are_multiplied_by_the_loops_and_the_rest_by_numpy(choose, n, p
     np.testing.assert_array_equal(np.asarray(features), plain)
 
 
+def gram_by_loops(features, by):
+    return native.gram(features, by.weights, by.least, by.factors)
+
+
 @needs_loops
 @TYPES
 @pytest.mark.parametrize("n", [1, 63, 200])
@@ -211,7 +196,7 @@ def test_gram_is_that_of_numpy_in_any_shape(choose, n, p, dtype):
 
     def made():
         around[:] = before
-        gram, totals, n_repaired = native.gram(around[1:-1], normalisation)
+        gram, totals, n_repaired = gram_by_loops(around[1:-1], normalisation)
         assert n_repaired == 0
         return around[1:-1].copy(), gram, totals
 
@@ -237,7 +222,7 @@ def test_gram_is_that_of_numpy_with_repaired_rows(choose, mixed):
 
     def made():
         features = given.copy()
-        return features, *native.gram(features, normalisation)
+        return features, *gram_by_loops(features, normalisation)
 
     features, gram, totals, repaired = on_every_way(choose, made)
     assert n_repaired == repaired == 10
@@ -277,15 +262,6 @@ def test_what_cannot_be_loaded_is_told_once_and_left_to_numpy(choose, monkeypatc
     choose("")
     with pytest.warns(BigLPWarning, match="no AVX2"):
         assert not native.can_run()
-
-
-def test_without_a_compiler_nothing_stale_is_left(monkeypatch, tmp_path):
-    hook = runpy.run_path(str(Path(__file__).parents[2] / "hatch_build.py"))
-    monkeypatch.setenv("CC", "")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    (tmp_path / "loops.so").write_bytes(b"of an earlier build")
-    assert not hook["compile_loops"](tmp_path / "loops.so")
-    assert not (tmp_path / "loops.so").exists()
 
 
 # --------------------------------------------------------------------------------------------------
@@ -382,13 +358,3 @@ def test_a_factor_keeps_what_the_loops_made_and_the_way_for_a_resumed_run(monkey
     assert not again.for_new_rows().compiled
     with pytest.raises(MissingExtraError, match="begin the fit anew"):
         again.features(rows)
-
-
-@needs_loops
-def test_the_size_of_the_problem_chooses_the_way():
-    assert _compiled.is_worthwhile(10**7, 100, 20)
-    assert not _compiled.is_worthwhile(10**5, 100, 20)
-    assert not _compiled.is_worthwhile(10**9, 100, 1000)
-    pairs = _compiled.WORTHWHILE_PAIRS
-    assert _compiled.is_search_worthwhile(int(pairs / 1000), 100, 1000)
-    assert not _compiled.is_search_worthwhile(int(pairs / 1000), 100, 20)

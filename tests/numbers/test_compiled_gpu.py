@@ -13,10 +13,12 @@ from biglp import _compiled
 from biglp._compiled import gram_matrix
 from biglp._compiled.gpu import trial
 from biglp._core import CardKernelWarning, NonFiniteRowsError, to_numpy
-from biglp._graph import FACTORS, Lloyd, Normalisation, nearest_landmarks
+from biglp._engines import SerialEngine
+from biglp._graph import Lloyd, Normalisation, nearest_landmarks
+from biglp._graph.kernels import gaussian
 from biglp._labels import OwnLabels
 from biglp._learn import SpreadingPredictor
-from helpers import SerialEngine, blocks_of
+from helpers import blocks_of
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')
 
@@ -55,23 +57,16 @@ def problem(m, k, dtype=torch.float32):
     return rows, rng.normal(size=(k, m)).astype(np.float32)
 
 
-def kernel(rows, landmarks, bandwidth):
-    """The Gaussian kernel as Nyström's features have it, without their mixing."""
-    factor = FACTORS["nystrom"](landmarks, bandwidth)
-    assert factor.mixing is not None
-    return factor.features(rows)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize(("m", "k", "count"), SIZES)
 @pytest.mark.usefixtures("kernels")
 def test_gaussian_and_nearest(m, k, count, dtype, monkeypatch):
     rows, landmarks = problem(m, k, dtype)
-    found, bad = fused.gaussian(rows, landmarks, np.sqrt(m) / 3)
+    found, bad = fused.gaussian(rows, landmarks, np.sqrt(m))
     columns, values = (part.cpu() for part in fused.nearest(rows, landmarks, count))
     assert not bool(bad)
     plain(monkeypatch)
-    expected = kernel(rows, landmarks, np.sqrt(m) / 3)
+    expected = gaussian(rows, landmarks, np.sqrt(m))
     np.testing.assert_allclose(found.cpu(), expected.cpu(), atol=3e-6)
     expected = [part.cpu() for part in nearest_landmarks(rows, landmarks, count)]
     np.testing.assert_allclose(values, expected[1], atol=2e-5 * m)
@@ -134,7 +129,7 @@ def test_equal_distances_rows_that_are_not_finite_k_means_and_what_is_left_to_to
         some = rows.clone()
         some[7, 2] = bad
         with pytest.raises(NonFiniteRowsError):
-            kernel(some, landmarks, 0.5)
+            gaussian(some, landmarks, 2.0)
         assert not nearest_landmarks(some, landmarks, 2)[1].isfinite().all()
     assert fused.gaussian(rows.double(), landmarks, 1.0) is None
     assert fused.gaussian(rows.T, landmarks, 1.0) is None

@@ -91,14 +91,6 @@ def test_the_objective_never_rises_and_is_the_true_one(solver, start, shift):
     assert factor.objective_[-1] == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_start_has_its_best_length():
-    X = some_rows()
-    for start in STARTS:
-        factor, _, F = fitted(X, k=4, start=start, max_iter=0)
-        assert factor.objective_ == [pytest.approx(reference.objective(X, F), rel=1e-10)]
-        assert all(factor.objective_[0] < reference.objective(X, F * c) for c in (0.98, 1.02))
-
-
 def test_on_digits_gradient_ends_below_multiplicative_and_restarts_its_momentum():
     X = load_digits().data.astype(np.float32)
     params = {"k": 20, "rows_each": 600, "engine": ThreadEngine(2), "tol": 0.0}
@@ -124,40 +116,6 @@ def test_it_stops_where_the_objective_has_settled_and_not_at_the_rank_one_saddle
     falls = 1 - history[10:] / history[:-10]
     assert falls[:40].min() < 1e-3  # it did sit there
     assert history[-1] < 0.9 * history[20]  # and left
-
-
-def test_a_saddle_at_which_the_objective_only_rounds_is_left_too():
-    # Features far from zero are nearly one constant vector: the saddle explains 99.9 % of them.
-    X = (some_rows(400) + 10.0).astype(np.float32)
-    params = {"k": 3, "solver": "multiplicative", "start": "uniform"}
-    factor, _, _ = fitted(X, max_iter=60, rows_each=50, tol=0.0, **params)
-    assert len(factor.objective_) - 1 == 60
-
-
-def test_rows_that_are_rebuilt_exactly_end_the_iteration():
-    X = np.outer(np.linspace(1, 2, 40), [1.0, 2.0, 0.5])
-    factor, _, F = fitted(X, k=1, max_iter=100)
-    assert len(factor.objective_) - 1 < 20
-    assert reference.objective(X, F) < 1e-6
-
-
-def test_stops_when_the_projected_gradient_is_small(monkeypatch):
-    # So that no other rule can.
-    monkeypatch.setattr("biglp._graph.glnp.descent.Descent.settled", lambda self, tol: False)
-    X, tol = some_rows(200, 8, rank=3), 1e-3
-    first = fitted(X, k=3, max_iter=0)[2]
-    factor, _, F = fitted(X, k=3, max_iter=2000, tol=tol)
-    limit = tol * np.linalg.norm(reference.gradient(X, first))
-    sizes = {
-        n: np.linalg.norm(reference.projected_gradient(X, fitted(X, k=3, max_iter=n, tol=0.0)[2]))
-        for n in range(0, (len(factor.objective_) - 1), 10)
-    }
-    # It is looked at every few iterations, before the step that is taken there all the same.
-    last = (len(factor.objective_) - 1) - 1
-    assert sizes.pop(last) <= limit
-    assert min(sizes.values()) > limit
-    assert np.linalg.norm(reference.gradient(X, F)) > 10 * limit  # on the boundary it stays large
-    assert (F == 0).any()
 
 
 # --------------------------------------------------------------------------------------------------
@@ -380,46 +338,6 @@ def test_lost_rows_are_rebuilt_with_the_same_bits(solver):
     blocks[1].memory.clear()
     sent = pickle.loads(pickle.dumps(factor))
     np.testing.assert_array_equal(gathered(sent, blocks), F)
-
-
-class SendingEngine(SerialEngine):
-    """Sends every function and block by pickle to workers that keep the memory of their blocks."""
-
-    def __init__(self, lose=()):
-        super().__init__()
-        self.lose = dict(lose)  # sweep: blocks whose memory is gone before it
-        self.kept, self.sent, self.most = {}, [], 0
-
-    def results(self, func, items):
-        for index in self.lose.get(len(self.sent), ()):
-            assert self.kept.pop(index)
-        message = pickle.dumps(func)
-        self.sent.append(len(message))
-        for item in items:
-            there = pickle.loads(pickle.dumps(item))
-            for block in getattr(there, "blocks", [there]):
-                block.memory = self.kept.setdefault(block.index, {})
-            yield pickle.loads(message)(there)
-            for memory in self.kept.values():
-                self.most = max(self.most, len(memory.get("glnp", ("", {}))[1]))
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_blocks_elsewhere_give_the_same_bits_also_when_workers_are_lost(solver):
-    X = some_rows(dtype=np.float32)
-    params = {"k": 4, "solver": solver, "max_iter": 15, "tol": 0.0, "start": X[[1, 30, 60, 80]]}
-    _, _, F = fitted(X, **params)
-    faithful = SendingEngine()
-    forgetful = SendingEngine({7: [0], 9: [1, 3], 12: [0, 1, 2, 3]})
-    for engine in (faithful, forgetful):
-        np.testing.assert_array_equal(fitted(X, engine=engine, **params)[2], F)
-    assert faithful.most == (3 if solver == "gradient" else 2)
-    # A sweep sends as much after 15 steps as after 5. A sweep that finds rows missing is repeated
-    # with the whole recipe, and so is the reading of F at the end.
-    steps = faithful.sent[7:-1]
-    assert max(steps) < 1.4 * min(steps)
-    assert len(forgetful.sent) - len(faithful.sent) == 3
-    assert max(forgetful.sent[:-1]) > 2 * max(steps)
 
 
 def test_two_fits_of_the_same_blocks_do_not_mix():

@@ -1,7 +1,5 @@
 """Every factor and solver gives the dense n × n answer, for any cut, threads and order."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import reference as ref
-from biglp._core import Block, Cut, DegreeWarning, to_dense
+from biglp._core import DegreeWarning, to_dense
 from biglp._engines import ThreadEngine
 from biglp._labels import OwnLabels
 from biglp._learn import SpreadingPredictor
@@ -106,14 +104,6 @@ def test_nystrom_agrees_from_narrow_to_wide_kernels(sigma):
     fitted = model(factor="nystrom", landmarks=L, bandwidth=sigma).fit(X, y)
     expected = reference_scores("nystrom", X, y, L, 0.9, prior=np.full(3, 1 / 3), sigma=sigma)
     np.testing.assert_allclose(raw_scores(fitted, X, y), expected, atol=1e-7 * expected.max())
-
-
-def test_nystrom_with_all_rows_as_landmarks_is_the_exact_kernel():
-    X, y, _ = blobs(n=60)
-    fitted = model(factor="nystrom", landmarks=X, bandwidth=0.8).fit(X, y)
-    S, Y = ref.normalised_graph(ref.rbf_graph(X, 0.8)), ref.one_hot(y)
-    expected = ref.balanced(ref.closed_form(S, Y, 0.9), Y, 0.9, np.full(3, 1 / 3))
-    assert_scores_agree(raw_scores(fitted, X, y), expected, 1e-8)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -222,17 +212,6 @@ def test_probabilities_of_tiny_and_huge_scores_are_never_nan(size):
 PARAMS = {"glnp": {"factor_params": {"max_iter": 15, "tol": 0.0}}}
 
 
-def random_cut(source, places):
-    """Blocks between the given places, of any sizes."""
-    n = source.n_rows
-    edges = [0, *sorted(place for place in places if place < n), n]
-    plan = Cut(len(edges) - 1)
-    return [
-        Block(source, index, start, stop, plan=plan)
-        for index, (start, stop) in enumerate(pairwise(edges))
-    ]
-
-
 def fitted(factor, X, y, **changes):
     # Given landmarks: which rows k-means samples is not the question here.
     landmarks = changes.pop("landmarks", X[:8])
@@ -244,20 +223,17 @@ def fitted(factor, X, y, **changes):
 class TestAnyCut:
     @given(
         problem=problems,
-        places=st.lists(st.integers(1, 199), max_size=12, unique=True),
+        rows=st.integers(1, 199),
         workers=st.sampled_from([1, 2, 5]),
     )
     @settings(max_examples=12, deadline=None)
     @pytest.mark.parametrize("factor", [*FACTORS, "glnp"])
     def test_any_cut_gives_the_same_labels_and_any_threads_the_same_bits(
-        self, factor, problem, places, workers
+        self, factor, problem, rows, workers
     ):
         X, y, _ = blobs(**problem, labelled=3 * problem["classes"])
         whole = fitted(factor, X, y)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(
-                "biglp._fit.prepare.cut_rows", lambda source, _: random_cut(source, places)
-            )
+        with rows_in_a_block(rows):
             cut = fitted(factor, X, y)
             together = fitted(factor, X, y, engine=ThreadEngine(workers))
         np.testing.assert_array_equal(together.label_distributions_, cut.label_distributions_)
@@ -286,42 +262,3 @@ class TestAnyCut:
         np.testing.assert_array_equal(
             shuffled.transduction_[clear], straight.transduction_[permutation][clear]
         )
-
-
-@pytest.mark.parametrize("workers", [1, 5])
-@pytest.mark.parametrize("landmarks", ["kmeans", "kmeans-full", "random"])
-@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix])
-def test_threads_give_the_same_bits_from_landmarks_to_labels(landmarks, workers, storage):
-    X, y, _ = blobs(n=400, dtype="float32")
-    X = storage(np.where(X > 0, X, 0))
-    with rows_in_a_block(23):
-        alone = model(landmarks=landmarks, engine="serial").fit(X, y)
-        together = model(landmarks=landmarks, engine=ThreadEngine(workers)).fit(X, y)
-    np.testing.assert_array_equal(together.label_distributions_, alone.label_distributions_)
-    factors = [one._model.views[0].features.factor for one in (together, alone)]
-    np.testing.assert_array_equal(factors[0].landmarks, factors[1].landmarks)
-
-
-@given(scale=st.sampled_from([1e-3, 1.0, 1e3]), shift=st.floats(-50, 50), seed=st.integers(0, 99))
-@settings(max_examples=20, deadline=None)
-def test_moving_and_scaling_all_rows_changes_nothing(scale, shift, seed):
-    """Distances keep their ratios, and the automatic bandwidth follows them."""
-    X, y, _ = blobs(seed=seed)
-    plain = model(bandwidth="auto", landmarks=X[:15]).fit(X, y)
-    moved = model(bandwidth="auto", landmarks=(X[:15] + shift) * scale)
-    moved.fit((X + shift) * scale, y)
-    assert_scores_agree(
-        raw_scores(moved, (X + shift) * scale, y), raw_scores(plain, X, y), tolerance=1e-6
-    )
-
-
-@given(seed=st.integers(0, 99), classes=st.integers(2, 5))
-@settings(max_examples=15, deadline=None)
-def test_the_names_of_classes_do_not_matter(seed, classes):
-    X, y, _ = blobs(seed=seed, classes=classes, labelled=4 * classes)
-    order = np.random.default_rng(seed).permutation(classes)
-    renamed = np.where(y >= 0, order[y], -1)
-    plain, other = model().fit(X, y), model().fit(X, renamed)
-    np.testing.assert_allclose(
-        other.label_distributions_[:, order], plain.label_distributions_, atol=1e-10
-    )

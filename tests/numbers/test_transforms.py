@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from biglp import LowRankLabelPropagation
 from biglp._core import ParameterError
 from biglp._rows import PreparedRows, as_source
 from biglp._transforms import (
@@ -214,22 +213,6 @@ def test_rows_of_low_rank_and_of_zeros():
     assert not lengths.any()
 
 
-def test_share_of_the_variance_also_among_features_that_never_change(rows):
-    values = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False) ** 2
-    alone, share = principal_directions(rows, 0, 8)
-    assert share == pytest.approx(values[:8].sum() / values.sum(), rel=1e-3)
-    wide = np.hstack([rows, np.zeros((300, 2000), np.float32)])  # by a random subspace
-    assert principal_directions(wide, 0, 8)[1] == pytest.approx(share, rel=1e-2)
-    wide = np.zeros((len(rows), 100), dtype=np.float32)
-    columns = np.sort(np.random.default_rng(1).permutation(100)[:60])
-    wide[:, columns] = rows
-    wide[:, np.setdiff1d(np.arange(100), columns)[:3]] = 7.0
-    directions, found = principal_directions(wide, 0, 8)
-    np.testing.assert_allclose(directions[columns], alone, atol=1e-6)
-    assert np.count_nonzero(directions.any(axis=1)) == 60
-    assert found == pytest.approx(share)
-
-
 @pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
 def test_rows_of_few_dimensions_among_many_features(size):
     """ARPACK finds no more than the five that there are, and must not try for long."""
@@ -375,19 +358,3 @@ def test_words_become_dense_rows_of_length_one_in_any_cut():
     lengths = np.linalg.norm(fitted_chain(COUNTS, count=9).transforms[-1].directions, axis=0)
     assert lengths[0] == pytest.approx(1.0, rel=1e-4)
     assert (np.diff(lengths) < 1e-4).all()  # leading directions count more
-
-
-def test_through_the_estimator():
-    y = np.where(np.arange(N_TEXTS) < 15, TOPIC, -1)
-
-    def fitted(**options):
-        return LowRankLabelPropagation(random_state=0, **options).fit(COUNTS, y)
-
-    model, plain = fitted(), fitted(scaling="none", projection="none")
-    found, before = (np.mean(one.transduction_ == TOPIC) for one in (model, plain))
-    assert found > max(0.85, before)
-    assert (model.report_["scaling"], model.report_["directions"]) == ("text", 64)
-    for projection, width in ((7, 7), ("none", None)):
-        assert fitted(projection=projection).report_.get("directions") == width
-    for factor, kind in (("nystrom", "text"), ("linear", "none")):
-        assert fitted(factor=factor).report_["scaling"] == kind

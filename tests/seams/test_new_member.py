@@ -12,19 +12,13 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core import ModelFileError
-from biglp._core.arrays import like, namespace
-from biglp._core.size import Cost, Size
+from biglp._core import Cost, MemoryBudgetError, ModelFileError, like, namespace
 from biglp._engines import ThreadEngine
-from biglp._fit.plan import plan_fit
-from biglp._learn.committee import MEMBERS
-from biglp._learn.committee.member import Member, MemberFit, MemberModel
-from biglp._learn.committee.starting_weights import everywhere
+from biglp._learn import MEMBERS, Member, MemberFit, MemberModel, everywhere
 from cli_tools import done
-from helpers import rows_in_a_block, settings_of
+from helpers import rows_in_a_block
 
 pytestmark = pytest.mark.usefixtures("registered")
-FIT = ("fit", "rows.npy", "--labels", "labels.npy", "-k", "20", "-o", "out")
 
 
 @dataclass(frozen=True)
@@ -43,10 +37,15 @@ class ToyMember(Member):
 
     name, starts, worth = "toy", (everywhere(0.2),), 0.05
     model = WaveModel
+    needs, asked = 7 << 20, True
+
+    @classmethod
+    def candidates(cls, evidence):
+        return [cls()] if cls.asked else []
 
     @classmethod
     def cost(cls, size):
-        return Cost(fixed=7 << 20, block=1 << 20)
+        return Cost(fixed=cls.needs)
 
     def learn(self, evidence):
         model = WaveModel(np.array([[-1.0, 1.0]]))
@@ -55,19 +54,12 @@ class ToyMember(Member):
         return MemberFit(model, held_out, model.of(evidence.sample_rows))
 
 
-class SilentMember(ToyMember):
-    """Is not worth asking."""
-
-    @classmethod
-    def candidates(cls, evidence):
-        return []
-
-
 @pytest.fixture
 def registered():
     MEMBERS["toy"] = ToyMember
     yield
-    del MEMBERS["toy"]
+    if "toy" in MEMBERS:
+        del MEMBERS["toy"]
 
 
 @pytest.fixture
@@ -91,9 +83,9 @@ def accuracy(labels, y, truth):
     return (labels == truth)[y < 0].mean()
 
 
-def test_it_is_heard_and_reported(problem):
+def test_it_is_heard_and_reported_in_any_cut(problem):
     X, y, truth = problem
-    fitted = estimator().fit(X, y)
+    fitted = estimator(engine="serial").fit(X, y)
     weights = weights_of(fitted.report_)
     assert list(weights)[-1] == "toy"
     assert max(weights, key=weights.get) == "toy"
@@ -101,11 +93,16 @@ def test_it_is_heard_and_reported(problem):
     assert found["toy"] == 1.0
     assert accuracy(fitted.transduction_, y, truth) > 0.93
     np.testing.assert_array_equal(fitted.predict(X)[y < 0], fitted.transduction_[y < 0])
+    with rows_in_a_block(61):
+        again = estimator(engine=ThreadEngine(3)).fit(X, y)
+    np.testing.assert_array_equal(again.transduction_, fitted.transduction_)
 
 
-def test_without_it_nobody_knows(problem):
+def test_where_it_is_not_asked_or_below_its_worth_it_is_not_heard(problem, monkeypatch):
     X, y, truth = problem
-    MEMBERS["toy"] = SilentMember
+    wrong = np.where(y < 0, -1, 1 - y)  # whatever it says, the labels say otherwise
+    assert "toy" not in weights_of(estimator().fit(X, wrong).report_)
+    monkeypatch.setattr(ToyMember, "asked", False)
     fitted = estimator().fit(X, y)
     assert "toy" not in weights_of(fitted.report_)
     assert accuracy(fitted.transduction_, y, truth) < 0.8
@@ -118,41 +115,20 @@ def test_saved_and_loaded_it_says_the_same(problem, tmp_path):
     loaded = LowRankLabelPropagation.load(tmp_path / "toy.biglp")
     np.testing.assert_array_equal(loaded.predict_proba(X), fitted.predict_proba(X))
     assert weights_of(loaded.report_) == weights_of(fitted.report_)
-    assert len(set(loaded.suggest(4, X))) == 4
     rows = fitted.suggest(5)
     fitted.update_labels(rows, truth[rows])
     assert "toy" in weights_of(fitted.report_)
     del MEMBERS["toy"]
     with pytest.raises(ModelFileError, match="toy"):
         LowRankLabelPropagation.load(tmp_path / "toy.biglp")
-    MEMBERS["toy"] = ToyMember
 
 
-def test_a_member_below_its_worth_is_dropped(problem):
+def test_the_plan_reckons_with_it(problem, monkeypatch):
     X, y, _ = problem
-    wrong = np.where(y < 0, -1, 1 - y)  # whatever it says, the labels say otherwise
-    fitted = estimator().fit(X, wrong)
-    assert "toy" not in weights_of(fitted.report_)
-    assert "toy" not in {one.member for one in fitted._model.answer.models}
-
-
-def test_any_cut_and_any_threads_give_the_same(problem):
-    X, y, _ = problem
-    expected = estimator(engine="serial").fit(X, y)
-    with rows_in_a_block(61):
-        found = estimator(engine=ThreadEngine(3)).fit(X, y)
-    np.testing.assert_array_equal(found.transduction_, expected.transduction_)
-
-
-def test_the_plan_reckons_with_it():
-    size = Size(20_000, 100, 3, 500, 100.0, np.dtype(np.float32))
-    settings, engine = settings_of(LowRankLabelPropagation(memory="4GB")), ThreadEngine(2)
-    with_it = plan_fit(settings, size, engine)
-    del MEMBERS["toy"]
-    without = plan_fit(settings, size, engine)
-    MEMBERS["toy"] = ToyMember
-    assert with_it.small - without.small == 7 << 20
-    assert with_it.blocks - without.blocks == 2 << 20
+    estimator(memory="600MB").fit(X, y)
+    monkeypatch.setattr(ToyMember, "needs", 600 << 20)
+    with pytest.raises(MemoryBudgetError):
+        estimator(memory="600MB").fit(X, y)
 
 
 def test_the_command_line_asks_it_too(problem, tmp_path, monkeypatch):
@@ -160,9 +136,8 @@ def test_the_command_line_asks_it_too(problem, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("rows.npy", X)
     np.save("labels.npy", y)
-    planned = done(*FIT, "--scaling", "none", "--dry-run").stdout
-    assert "900 rows" in planned.replace("\xa0", " ")
-    done(*FIT, "--scaling", "none", "-q")
+    fit = ("fit", "rows.npy", "--labels", "labels.npy", "-k", "20", "-o", "out")
+    done(*fit, "--scaling", "none", "-q")
     summary = json.loads(Path("out/summary.json").read_text())
     assert weights_of(summary["settings"])["toy"] > 0.2
     labels = np.load("out/labels.npy")

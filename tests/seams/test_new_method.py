@@ -9,19 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from biglp._core import ModelFileError, ParameterError
-from biglp._core.arrays import like, namespace
-from biglp._core.size import Cost, Size
-from biglp._engines import SerialEngine, ThreadEngine
-from biglp._fit.model import Model
-from biglp._fit.pipeline import Pipeline
-from biglp._fit.plan import plan_fit
-from biglp._labels import encode_labels
-from biglp._learn import ANSWERS, FILTERS, METHODS
-from biglp._learn.base import LearnResult, Method, Predictor
-from biglp._output import ArraySink
-from biglp._rows import as_source
-from helpers import blobs, model, rows_in_a_block, settings_of
+from biglp._core import Cost, MemoryBudgetError, ParameterError, like, namespace
+from biglp._engines import ThreadEngine
+from biglp._learn import ANSWERS, FILTERS, METHODS, LearnResult, Method, Predictor
+from cli_tools import done, failed
+from helpers import blobs, model, rows_in_a_block
 
 pytestmark = pytest.mark.usefixtures("registered")
 
@@ -51,6 +43,8 @@ class ToyAnswer(Predictor):
 class ToyMethod(Method):
     """Nearest class mean on the graph."""
 
+    needs = 5 << 20
+
     @classmethod
     def check(cls, labels, settings, rank):
         super().check(labels, settings, rank)
@@ -59,7 +53,7 @@ class ToyMethod(Method):
 
     @classmethod
     def cost(cls, size):
-        return Cost(fixed=5 << 20)
+        return Cost(fixed=cls.needs)
 
     @classmethod
     def learn(cls, problem):
@@ -73,62 +67,43 @@ def registered():
     METHODS["toy"], ANSWERS["toy"] = ToyMethod, ToyAnswer
     FILTERS.append("toy")
     yield
-    del METHODS["toy"], ANSWERS["toy"]
+    del METHODS["toy"]
     FILTERS.remove("toy")
+    if "toy" in ANSWERS:
+        del ANSWERS["toy"]
 
 
-def toy_settings(**changes):
-    return settings_of(model(filter="toy", **changes))
-
-
-def fitted(X, y, engine=None, **changes):
-    labels = encode_labels(y, len(y))
-    sink = ArraySink(labels.classes, len(y), X.dtype)
-    found = Pipeline(engine or SerialEngine(), toy_settings(**changes)).fit(
-        as_source(X), labels, sink
-    )
-    return found, sink
+def toy(**changes):
+    return model(filter="toy", alpha="auto", class_balance="auto", **changes)
 
 
 @pytest.mark.parametrize("factor", ["anchors", "nystrom", "linear"])
-def test_it_answers_and_reports(factor):
+def test_it_answers_is_reported_saved_and_loaded(factor, tmp_path):
     X, y, truth = blobs(n=400, spread=0.5)
     X -= X.min(axis=0)
-    found, sink = fitted(X, y, factor=factor)
-    assert found.model.report["toy"]
-    np.testing.assert_allclose(sink.probabilities.sum(axis=1), 1.0)
+    fitted = toy(factor=factor).fit(X, y)
+    assert fitted.report_["toy"]
+    np.testing.assert_allclose(fitted.label_distributions_.sum(axis=1), 1.0)
     if factor != "linear":  # which knows no far and near
-        assert (sink.labels == truth).mean() > 0.9
+        assert (fitted.transduction_ == truth).mean() > 0.9
     with rows_in_a_block(37):
-        _, again = fitted(X, y, ThreadEngine(3), factor=factor)
-    np.testing.assert_array_equal(again.labels, sink.labels)
-
-
-def test_its_answer_is_saved_and_loaded(tmp_path):
-    X, y, _ = blobs(n=400, spread=0.5)
-    found, sink = fitted(X, y)
-    found.model.save(tmp_path / "toy.biglp")
-    loaded = Model.load(tmp_path / "toy.biglp")
-    assert isinstance(loaded.answer, ToyAnswer)
-    again = ArraySink(loaded.classes, len(X), X.dtype)
-    loaded.graph(SerialEngine(), as_source(X), 1 << 30).answer(loaded.answer, again)
-    np.testing.assert_allclose(again.probabilities, sink.probabilities, atol=1e-12)
-    registered = ANSWERS["toy"]
+        again = toy(factor=factor, engine=ThreadEngine(3)).fit(X, y)
+    np.testing.assert_array_equal(again.transduction_, fitted.transduction_)
+    fitted.save(tmp_path / "toy.biglp")
+    np.save(tmp_path / "rows.npy", X)
+    predict = ("predict", tmp_path / "toy.biglp", tmp_path / "rows.npy", "-q")
+    done(*predict, "-o", tmp_path / "new.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "new.npy"), fitted.predict(X))
     del ANSWERS["toy"]
-    with pytest.raises(ModelFileError, match="toy"):
-        Model.load(tmp_path / "toy.biglp")
-    ANSWERS["toy"] = registered
+    assert "toy" in failed(5, *predict, "-o", tmp_path / "other.npy")
 
 
-def test_what_it_refuses_is_refused_before_any_row_is_read():
+def test_it_may_refuse_before_any_row_is_read_and_the_plan_reckons_with_it(monkeypatch):
     X, y, _ = blobs()
+    toy(memory="300MB").fit(X, y)
+    monkeypatch.setattr(ToyMethod, "needs", 300 << 20)
+    with pytest.raises(MemoryBudgetError):
+        toy(memory="300MB").fit(X, y)
     X[0, 0] = np.nan  # which nobody gets to see
     with pytest.raises(ParameterError, match="100 landmarks at most"):
-        fitted(X, y, n_landmarks=150)
-
-
-def test_the_plan_reckons_with_it():
-    size = Size(20_000, 100, 3, 500, 100.0, np.dtype(np.float32))
-    plain, engine = settings_of(model()), ThreadEngine(2)
-    toy = plan_fit(toy_settings(), size, engine)
-    assert toy.small - plan_fit(plain, size, engine).small == 5 << 20
+        toy(n_landmarks=150).fit(X, y)

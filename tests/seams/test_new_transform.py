@@ -16,8 +16,7 @@ import pytest
 from scipy import sparse
 
 from biglp import LowRankLabelPropagation
-from biglp._core import ModelFileError, ParameterError
-from biglp._core.arrays import like, namespace
+from biglp._core import ModelFileError, ParameterError, like, namespace
 from biglp._transforms import TRANSFORMS, RowTransform
 from cli_tools import done
 from helpers import rows_in_a_block
@@ -75,12 +74,24 @@ def estimator(**changes):
     return LowRankLabelPropagation(scaling="none", **{"projection": "waves", **changes})
 
 
-def test_the_graph_is_one_of_embedded_rows(problem):
+def test_the_graph_is_one_of_embedded_rows_in_any_form_and_cut(problem):
     X, y, truth = problem
     fitted = estimator().fit(X, y)
     assert fitted.report_["waves"] == 1
     assert (fitted.transduction_ == truth).mean() > 0.93
     assert (estimator(projection="none").fit(X, y).transduction_ == truth).mean() < 0.8
+    with rows_in_a_block(61):
+        cut = estimator().fit(X, y)
+    thin = estimator().fit(sparse.csr_matrix(X), y)
+    for found in (cut, thin):
+        np.testing.assert_array_equal(found.transduction_, fitted.transduction_)
+    frame, topic = articles()  # after words beside a table
+    model = LowRankLabelPropagation(text=["text"], projection="waves")
+    report = model.fit(frame, some_labels(topic, 40)).report_
+    assert (report["scaling"], report["waves"]) == ("mixed", 4 + 64)
+    pytest.importorskip("torch")
+    fitted = estimator(device="torch:cpu").fit(X, y)
+    assert (fitted.transduction_ == truth).mean() > 0.93
 
 
 @pytest.mark.parametrize("options", [{}, {"factor": "nystrom"}, {"missing": "mean"}])
@@ -95,30 +106,6 @@ def test_saved_and_loaded_it_says_the_same(problem, tmp_path, options):
     del TRANSFORMS["waves"]
     with pytest.raises(ModelFileError, match="waves"):
         LowRankLabelPropagation.load(tmp_path / "model")
-
-
-def test_any_form_and_any_cut_of_rows_gives_the_same(problem):
-    X, y, _ = problem
-    expected = estimator().fit(X, y)
-    with rows_in_a_block(61):
-        cut = estimator().fit(X, y)
-    np.testing.assert_array_equal(cut.transduction_, expected.transduction_)
-    found = estimator().fit(sparse.csr_matrix(X), y)
-    np.testing.assert_array_equal(found.transduction_, expected.transduction_)
-
-
-def test_after_words_beside_a_table():
-    frame, topic = articles()
-    y = some_labels(topic, 40)
-    model = LowRankLabelPropagation(text=["text"], projection="waves").fit(frame, y)
-    assert (model.report_["scaling"], model.report_["waves"]) == ("mixed", 4 + 64)
-
-
-def test_on_a_device(problem):
-    pytest.importorskip("torch")
-    X, y, truth = problem
-    fitted = estimator(device="torch:cpu").fit(X, y)
-    assert (fitted.transduction_ == truth).mean() > 0.93
 
 
 def test_command_line(problem, tmp_path, monkeypatch):

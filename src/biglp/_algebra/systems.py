@@ -85,14 +85,20 @@ def take_apart(
         factored = on_gpu or is_factored(rank, labels, sums.targets.shape[1], sums.gram.nnz)
     else:
         factored = few_alphas or labels <= rank
-    if n_labelled is not None and rank >= FACTOR_RANK and factored:
-        bound = _largest_eigenvalue(sums)
-        if bound <= 1.0 + ROUNDING:
-            radius = max(1.0, bound)
-            return GpuSystem(radius, sums, device) if on_gpu else DenseSystem(radius, sums)
-    if is_sparse:
-        return SparseSystem(max(1.0, _largest_eigenvalue(sums)), sums, n_threads)
-    return Spectrum.from_sums(sums)
+    factored = factored and n_labelled is not None and rank >= FACTOR_RANK
+    if not (factored or is_sparse):
+        return Spectrum.from_sums(sums)
+    # For any v > 0 the largest eigenvalue of an H ≥ 0 is at most max_i (Hv)_i / v_i (Collatz), and
+    # of an anchor graph t = Φ̄ᵀ1 is the eigenvector, so that the bound is the value.
+    entries, bound = sums.gram.data if is_sparse else sums.gram, float("inf")
+    if not (entries.min(initial=0.0) < 0 or (sums.totals < 0).any()):
+        used = sums.totals > 0
+        grown = (sums.gram @ sums.totals)[used] / sums.totals[used]
+        bound = float(grown.max(initial=1.0))
+    radius = max(1.0, bound)
+    if factored and bound <= 1.0 + ROUNDING:
+        return GpuSystem(radius, sums, device) if on_gpu else DenseSystem(radius, sums)
+    return SparseSystem(radius, sums, n_threads) if is_sparse else Spectrum.from_sums(sums)
 
 
 def is_sparse_rank(rank: int, n_labelled: int) -> bool:
@@ -109,20 +115,6 @@ def is_factored(rank: int, n_labelled: int, n_classes: int, n_entries: int) -> b
     columns = min(n_labelled, MOST_SOLVED) + LAYERS_BY_STEPS * n_classes
     steps = columns * (n_entries + STEP_PASSES * rank)
     return rank <= MOST_FACTORED and steps * PRODUCTS_A_STEP > rank**3
-
-
-def _largest_eigenvalue(sums: GramSums) -> float:
-    """Bound the largest eigenvalue of an H ≥ 0; infinity where H has negative entries.
-
-    For any v > 0 it is at most max_i (Hv)_i / v_i (Collatz), and of an anchor graph t = Φ̄ᵀ1 is the
-    eigenvector, so that the bound is the value.
-    """
-    entries = sums.gram.data if sparse.issparse(sums.gram) else sums.gram
-    used = sums.totals > 0
-    if entries.min(initial=0.0) < 0 or (sums.totals < 0).any():
-        return float("inf")
-    grown = (sums.gram @ sums.totals)[used] / sums.totals[used]
-    return float(grown.max(initial=1.0))
 
 
 @dataclass(frozen=True)
@@ -237,18 +229,15 @@ class DenseSystem:
         factor = self._factors.get(alpha)
         if factor is None:
             keep_latest(self._factors, alpha, None)  # room first: r × r numbers each
-            factor = self._factors[alpha] = self._factorise(alpha)
+            gram, share = self.sums.gram, alpha / self.radius
+            if sparse.issparse(gram):
+                system = gram.toarray()
+                system *= -share
+            else:
+                system = gram * -share
+            system.flat[:: len(system) + 1] += 1.0
+            factor = self._factors[alpha] = Cholesky.factorise(system)
         return factor
-
-    def _factorise(self, alpha: float) -> Any:
-        gram, share = self.sums.gram, alpha / self.radius
-        if sparse.issparse(gram):
-            system = gram.toarray()
-            system *= -share
-        else:
-            system = gram * -share
-        system.flat[:: len(system) + 1] += 1.0
-        return Cholesky.factorise(system)
 
 
 def keep_latest(latest: dict[float, Any], alpha: float, value: Any) -> None:
@@ -287,8 +276,11 @@ class GpuSystem(DenseSystem):
         solved = torch.cholesky_solve(columns, self._factor(alpha)).cpu().numpy()
         return np.asarray((1.0 - alpha) * alpha / self.radius * solved.reshape(right.shape))
 
-    def _factorise(self, alpha: float) -> Any:
-        gram = self.sums.gram
+    def _factor(self, alpha: float) -> Any:
+        gram, factor = self.sums.gram, self._factors.get(alpha)
+        if factor is not None:
+            return factor
+        keep_latest(self._factors, alpha, None)
         if sparse.issparse(gram):  # spread out there: the zeros need not travel
             rank = gram.shape[0]
             indices = np.repeat(np.arange(rank), np.diff(gram.indptr)) * rank + gram.indices
@@ -299,7 +291,8 @@ class GpuSystem(DenseSystem):
         else:
             system = self._to_gpu(gram) * (-alpha / self.radius)
         system.diagonal().add_(1.0)
-        return sys.modules["torch"].linalg.cholesky(system)
+        factor = self._factors[alpha] = sys.modules["torch"].linalg.cholesky(system)
+        return factor
 
     def _to_gpu(self, array: np.ndarray) -> Any:
         device = self.device.removeprefix("torch:")

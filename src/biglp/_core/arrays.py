@@ -276,7 +276,7 @@ def to_device(rows: Rows, device: str) -> Rows:
     return torch.from_numpy(dense).to(device.removeprefix("torch:"))
 
 
-def require_device(device: str) -> str:
+def require_device(device: str, name: str = "device") -> str:
     """Check that ``device`` can be used and load torch when it needs it.
 
     "auto" stays what it is until the rows are known.
@@ -285,19 +285,19 @@ def require_device(device: str) -> str:
         return device
     if not str(device).startswith(("cuda", "torch:")):
         raise ParameterError(
-            f"device={device!r} is not known; use 'cpu', 'cuda', 'cuda:N' or 'auto' "
+            f"{name}={device!r} is not known; use 'cpu', 'cuda', 'cuda:N' or 'auto' "
             "('torch:cpu' runs the GPU path on the processor)."
         )
     try:
         import torch
     except ImportError as error:
         raise MissingExtraError(
-            f"device={device!r} needs torch, which is not installed; "
+            f"{name}={device!r} needs torch, which is not installed; "
             'install it with: pip install "biglp[gpu]"'
         ) from error
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise ParameterError(
-            f"device={device!r} was asked for, but torch {torch.__version__} sees no CUDA GPU "
+            f"{name}={device!r} was asked for, but torch {torch.__version__} sees no CUDA GPU "
             "here; use device='cpu', or check the driver with nvidia-smi."
         )
     return device

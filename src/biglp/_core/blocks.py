@@ -53,20 +53,16 @@ class Block:
         """Number of rows in the block."""
         return self.stop - self.start
 
-    def rows(self) -> Any:
-        """Read the block's rows."""
-        if self.source.stay:
-            return self.source.as_read(self.stored_rows())
-        return self.source.read(self.start, self.stop)
-
-    def stored_rows(self) -> Any:
-        """Read the block's rows, in half precision where they are kept in it."""
+    def rows(self, *, stored: bool = False) -> Any:
+        """Read the block's rows; ``stored``: in half precision where they are kept in it."""
+        if not (stored or self.source.stay):
+            return self.source.read(self.start, self.stop)
         rows = self.memory.get("rows")
         if rows is None:
             rows = self.source.stored(self.start, self.stop)
             if self.source.stay:
                 self.memory["rows"] = rows
-        return rows
+        return rows if stored else self.source.as_read(rows)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the memory behind: it belongs to the worker that filled it."""

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from math import inf
-from types import TracebackType
 from typing import Any
 
 import psutil
@@ -114,12 +113,7 @@ class PeakMemory:
         while not self._end.wait(POLL_SECONDS):
             self.peak = max(self.peak, private_memory())
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self._end.set()
         self._thread.join()
         self.peak = max(self.peak, private_memory())
@@ -170,6 +164,7 @@ ARRAY_KEPT = 1 << 25
 """Bytes up to which a freed array is kept: the most that the GNU C library comes to by itself."""
 _TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h
 _MMAP_BY_DEFAULT = 1 << 17
+_C_LIBRARY: Any = ctypes.CDLL(None) if sys.platform == "linux" else None
 _lock = threading.Lock()
 _users = 0  # of freed_is_kept, at the moment
 
@@ -182,7 +177,7 @@ def give_back() -> None:
     """
     if "pyarrow" in sys.modules:
         sys.modules["pyarrow"].default_memory_pool().release_unused()
-    trim = _c_function("malloc_trim")
+    trim = getattr(_C_LIBRARY, "malloc_trim", None)
     if trim is not None:
         trim(0)
 
@@ -198,7 +193,7 @@ def freed_is_kept() -> Iterator[None]:
     is as its starter wants it.
     """
     global _users
-    threshold, set_option = trim_threshold(), _c_function("mallopt")
+    threshold, set_option = trim_threshold(), getattr(_C_LIBRARY, "mallopt", None)
     if threshold is None or set_option is None:
         yield
         return
@@ -231,8 +226,3 @@ def trim_threshold() -> int | None:
             return None if value is None else int(value)
     except (OSError, ValueError):
         return None
-
-
-def _c_function(name: str) -> Any:
-    """A function of the C library; None where it has none of that name."""
-    return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None

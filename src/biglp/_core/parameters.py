@@ -125,16 +125,13 @@ def _projection(name: str, value: Any) -> tuple[int | None, str | None]:
         ) from None
 
 
-def _memory(name: str, value: Any) -> int:
-    from biglp._core.memory import parse_memory
+def _elsewhere(address: str, name: str, value: Any) -> Any:
+    """A check that needs the system or NumPy, which help texts do without."""
+    return looked_up(address)(value, name)
 
-    return parse_memory(value, name)
 
-
-def _device(name: str, value: Any) -> str:
-    from biglp._core.arrays import require_device
-
-    return require_device(value)
+_memory = partial(_elsewhere, "biglp._core.memory:parse_memory")
+_device = partial(_elsewhere, "biglp._core.arrays:require_device")
 
 
 # Values of options, from text. A ValueError says what is wrong with it.
@@ -238,23 +235,18 @@ def named_values(text: str) -> dict[str, Any]:
         if not (name and equals and value):
             raise ValueError(f"{part!r} is not NAME=VALUE, such as max_iter=2000.")
         switch = {"true": True, "false": False}.get(value.lower())
-        values[name] = number_or_text(value, int, float) if switch is None else switch
+        values[name] = number_or_text(value, (int, float)) if switch is None else switch
     return values
 
 
-def number_or_text(text: str, *kinds: type) -> Any:
-    """Read a number of the first kind that the text is; text otherwise."""
+def number_or_text(text: str, kinds: tuple[type, ...] = (int,)) -> Any:
+    """Read a number of the first kind that the text is, whole by default; text otherwise."""
     for kind in kinds:
         try:
             return kind(text)
         except ValueError:
             continue
     return text
-
-
-def whole_or_text(text: str) -> Any:
-    """Read a whole number where the text is one."""
-    return number_or_text(text, int)
 
 
 def tab_or_text(text: str) -> str:
@@ -326,7 +318,7 @@ LABELS = group(
         "What marks a row without a label, beside empty: by default -1 and what programs "
         "write for a missing value (NA, null, ?, …). May be given several times.",
         "VALUE",
-        read=whole_or_text,
+        read=number_or_text,
         many=True,
     ),
 )
@@ -449,7 +441,7 @@ METHOD = group(
         "Principal directions that wide rows are projected on.",
         "auto|none|N",
         check=_projection,
-        read=whole_or_text,
+        read=number_or_text,
     ),
     effort=Parameter(DEFAULT_EFFORT, "What may be spent on accuracy.", choices=tuple(EFFORTS)),
     classes=Parameter(
@@ -472,7 +464,6 @@ METHOD = group(
         "Finer settings of the factor: n_nearest, bandwidth_factor; shift; start, max_iter, "
         "tol (GLNP).",
         "NAME=VALUE,...",
-        check=anything,  # by the factor
         read=named_values,
     ),
     random_state=Parameter(0, "Seed.", "N", check=seed_from, flag="--seed", least=0),

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Self
 
 # --------------------------------------------------------------------------------------------------
@@ -160,12 +159,7 @@ class Task:
 class Progress(AbstractContextManager["Progress"]):
     """Starts tasks; this one draws nothing. What draws does so within a ``with`` block."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         pass
 
     def start(self, label: str, n_rows: int) -> Task:
@@ -241,12 +235,7 @@ class StepLines(Progress):
         self.moved()
         return task
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is None:
             self.course.finish()
             if self.latest is not None and self.latest.is_repeated:
@@ -404,12 +393,7 @@ class Bar(Lines):
         self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         super().__exit__(kind, error, trace)
         self._live.stop()
         logger.removeHandler(self._handler)
@@ -434,12 +418,7 @@ class NotebookBar(StepLines):
         if time.perf_counter() - self._drawn >= SECONDS_BETWEEN:
             self._draw()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         super().__exit__(kind, error, trace)
         if kind is None:
             self._lines.append(f"done in {clock_time(time.perf_counter() - self._began)}")
@@ -497,26 +476,16 @@ class StepClock(Progress):
     """Passes progress on and keeps the time of each sweep."""
 
     def __init__(self, inner: Progress | None = None) -> None:
-        self.inner = inner or Progress()
+        self.inner = inner = inner or Progress()
         self.steps: dict[str, Step] = {}
+        # What is no sweep goes straight on.
+        self.expect, self.say = inner.expect, inner.say  # type: ignore[method-assign]
+        self.start_bytes = inner.start_bytes  # type: ignore[method-assign]
 
     def start(self, label: str, n_rows: int) -> Task:
         """Begin a timed sweep; a step without rows is passed on."""
-        if not n_rows:
-            return self.inner.start(label, n_rows)
-        return _TimedTask(label, n_rows, self.inner.start(label, n_rows), self.steps)
-
-    def start_bytes(self, label: str, n_bytes: int) -> Task:
-        """Pass a copy on; it is no sweep."""
-        return self.inner.start_bytes(label, n_bytes)
-
-    def expect(self, seconds: Mapping[str, float]) -> None:
-        """Pass on what is to come."""
-        self.inner.expect(seconds)
-
-    def say(self, message: str) -> None:
-        """Pass a message on."""
-        self.inner.say(message)
+        task = self.inner.start(label, n_rows)
+        return _TimedTask(label, n_rows, task, self.steps) if n_rows else task
 
 
 @dataclass(eq=False)

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ def available_cores() -> int:
 
 _lock = threading.Lock()
 _users = 0  # of one_blas_thread, at the moment
+_libraries: list[Any] = [0, []]  # how many modules there were, and the BLAS libraries then
 _before: dict[str, int] = {}  # threads that each BLAS library had, by its path
 
 
@@ -37,9 +37,7 @@ def one_blas_thread() -> Iterator[None]:
     global _users
     with _lock:
         _users += 1
-        for library in _blas_libraries(len(sys.modules)):
-            _before.setdefault(library.filepath, library.num_threads)
-        _set_blas_threads({})
+        _set_blas_threads({}, _before)
     try:
         yield
     finally:
@@ -50,9 +48,18 @@ def one_blas_thread() -> Iterator[None]:
                 _before.clear()
 
 
-def _set_blas_threads(n_threads: Mapping[str, int]) -> None:
-    """Set the threads of BLAS libraries by their path; those that are not named get one."""
-    for library in _blas_libraries(len(sys.modules)):
+def _set_blas_threads(n_threads: Mapping[str, int], before: dict[str, int] | None = None) -> None:
+    """Set the threads of BLAS libraries by their path; those that are not named get one.
+
+    What they had is noted in ``before``, where it is not known yet.
+    """
+    n_modules = len(sys.modules)
+    if n_modules != _libraries[0]:  # an import may have brought a library
+        known = ThreadpoolController().lib_controllers
+        _libraries[:] = [n_modules, [one for one in known if one.user_api == "blas"]]
+    for library in _libraries[1]:
+        if before is not None:
+            before.setdefault(library.filepath, library.num_threads)
         wanted = n_threads.get(library.filepath, 1)
         if library.num_threads == wanted:
             continue
@@ -61,13 +68,6 @@ def _set_blas_threads(n_threads: Mapping[str, int]) -> None:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)
         library.set_num_threads(wanted)
-
-
-@lru_cache(maxsize=1)
-def _blas_libraries(n_modules: int) -> list[Any]:
-    """BLAS libraries in this process; looked for again after each import, which may bring one."""
-    libraries = ThreadpoolController().lib_controllers
-    return [library for library in libraries if library.user_api == "blas"]
 
 
 def blas_threads_for(rank: int) -> AbstractContextManager[None]:

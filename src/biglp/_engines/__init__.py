@@ -12,7 +12,7 @@ from biglp._core import Registry
 from biglp._core.errors import ParameterError
 from biglp._engines.base import Engine, LocalEngine, SerialEngine, ThreadEngine, cut_runs
 from biglp._engines.exact import ExactSum, Slices
-from biglp._engines.mpi_launch import end_by_signal, end_together, speaks_to_user
+from biglp._engines.mpi import end_by_signal, end_together, speaks_to_user
 
 __all__ = [
     "ENGINES",

@@ -57,7 +57,8 @@ class Engine(AbstractContextManager["Engine"], ABC):
     is_root: bool = True  # this process prints and publishes
     shares_memory: bool = False  # block functions can write into this process's arrays
     n_threads: int = 1  # blocks that one process can work on at once …
-    most_at_once: int = sys.maxsize  # … and may: see limit_threads
+    # … and may, to need less memory: set by each fit, which has a plan of its own.
+    most_at_once: int = sys.maxsize
     n_machines: int = 1  # that are sure to share the work, each with its own memory
     n_sharing: int = 1  # most of this engine's processes that share one machine and its memory
     local_number: int = 0  # of this process among those on its machine: each takes the next GPU
@@ -104,15 +105,6 @@ class Engine(AbstractContextManager["Engine"], ABC):
         self, func: BlockFunction, blocks: Sequence[Block], label: str = "map"
     ) -> list[Any]:
         """Return ``func(block)`` for every block, in block order."""
-
-    def limit_threads(self, n_threads: int) -> None:
-        """Work on at most ``n_threads`` blocks at once in each process, to need less memory.
-
-        The limit replaces an earlier one: every fit on the same engine has a plan of its own.
-        """
-        if n_threads < 1:
-            raise ParameterError(f"{n_threads} threads cannot work; allow 1 or more.")
-        self.most_at_once = n_threads
 
     def once(self, action: Callable[[], T]) -> T:
         """Do something on one process and return its result, or raise its error, on every one."""

@@ -9,7 +9,6 @@ _MODULES = {
     "IN_USE": "local",
     "RunFolder": "runfolder",
     "StorePath": "uri",
-    "Stamp": "uri",
     "as_place": "uri",
     "atomic_write": "local",
     "copying_to": "copies",
@@ -19,7 +18,6 @@ _MODULES = {
     "open_binary": "uri",
     "origin": "copies",
     "remove_held": "local",
-    "work_folder": "uri",
 }
 __all__ = list(_MODULES)
 

@@ -27,6 +27,7 @@ from biglp._core.errors import BadRowsError, BigLPError, OutputError, StoreError
 from biglp._core.memory import available_memory, format_bytes
 from biglp._core.progress import Progress, Task
 from biglp._files.local import (
+    COPIES,
     PART,
     RESERVE_BYTES,
     atomic_write,
@@ -34,7 +35,6 @@ from biglp._files.local import (
     free_space,
     temporary_folder,
 )
-from biglp._files.runfolder import COPIES
 from biglp._files.uri import Stamp, StorePath, as_place, is_uri, split_inside
 
 # --------------------------------------------------------------------------------------------------
@@ -284,8 +284,6 @@ def stamps_once(places: Sequence[StorePath]) -> dict[str, Stamp]:
 
 def local_names(owner: object, names: Sequence[str]) -> tuple[str, ...]:
     """Local names of files, some of which may be in stores; copies live as long as ``owner``."""
-    if not any(map(is_uri, names)):
-        return tuple(names)
     copies = _current.get() or Copies()
     keep_alive(owner, copies)
     parts = [split_inside(name) for name in names]
@@ -333,11 +331,6 @@ def names_below(folder: Any) -> list[str]:
 def is_folder(place: Any) -> bool:
     """Whether a place is a folder."""
     return bool(names_below(place)) if isinstance(place, StorePath) else place.is_dir()
-
-
-def is_there(place: Any) -> bool:
-    """Whether there is such a file."""
-    return asked_once(StorePath.exists, place) if isinstance(place, StorePath) else place.exists()
 
 
 def fitting(pattern: Any) -> list[Any]:

@@ -22,28 +22,29 @@ METADATA = ".metadata.json"
 INSTALL = "pip install 'biglp[lake]'"
 
 
-def is_lake(place: Any) -> bool:
-    """Whether a folder is a Delta or Iceberg table, or a file the metadata of an Iceberg table."""
-    return place.name.endswith(METADATA) or _has_log(place) or bool(_metadata_files(place))
-
-
-def _has_log(place: Any) -> bool:
-    """Whether a folder has the log of a Delta table."""
+def lake_of(place: Any) -> str | None:
+    """ "Delta" or "Iceberg" for the folder of such a table, or an Iceberg file; else None."""
+    if place.name.endswith(METADATA):
+        return "Iceberg"
     if isinstance(place, StorePath):
-        return any(name.startswith(f"{DELTA_LOG}/") for name in names_below(place))
-    return (place / DELTA_LOG).is_dir()
+        delta = any(name.startswith(f"{DELTA_LOG}/") for name in names_below(place))
+    else:
+        delta = (place / DELTA_LOG).is_dir()
+        if not delta and not (place / ICEBERG_LOG).is_dir():
+            return None
+    return "Delta" if delta else "Iceberg" if _metadata_files(place) else None
 
 
 def live_files(place: Any) -> tuple[list[str], str]:
     """Files of a table that are alive, in order of name, and which version of the table that is."""
-    delta = not place.name.endswith(METADATA) and _has_log(place)
-    kind, read = ("Delta", _delta) if delta else ("Iceberg", _iceberg)
+    kind = lake_of(place)
+    read = _delta if kind == "Delta" else _iceberg
     try:
         files, version = read(place)
     except ImportError as error:
         raise MissingExtraError(
             f"{place} is a {kind} table, whose live files are listed by "
-            f"{'deltalake' if delta else 'pyiceberg'}; install it with: {INSTALL}"
+            f"{'deltalake' if kind == 'Delta' else 'pyiceberg'}; install it with: {INSTALL}"
         ) from error
     except (BadRowsError, MissingExtraError):
         raise
@@ -65,13 +66,12 @@ def refuse_parts(files: Iterable[Any]) -> None:
         while str(folder) not in looked and folder != folder.parent:
             looked.add(str(folder))
             inside = folder.parent if folder.name == "data" else folder
-            if _is_dir(folder / DELTA_LOG) or (inside != folder and _metadata_files(inside)):
+            log = folder / DELTA_LOG
+            stored = isinstance(log, StorePath)
+            delta = asked_once(StorePath.is_dir, log) if stored else log.is_dir()
+            if delta or (inside != folder and _metadata_files(inside)):
                 raise inside_a_table(file, inside)
             folder = folder.parent
-
-
-def _is_dir(place: Any) -> bool:
-    return asked_once(StorePath.is_dir, place) if isinstance(place, StorePath) else place.is_dir()
 
 
 def inside_a_table(file: Any, table: Any) -> BadRowsError:

@@ -15,7 +15,6 @@ import stat
 import tempfile
 import threading
 import time
-import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -109,6 +108,8 @@ def _lock_on_windows(handle: int) -> bool | None:
 
 PART = ".part"
 """Ending of a file that is still being written."""
+COPIES = "copies"
+"""Folder of the copies of files in stores."""
 
 NPY_HEADER_BYTES = 128
 
@@ -169,10 +170,6 @@ class FileStamp:
                 f"when the work began and has {size:,} now, or was written again. "
                 "Let no other program write to it, and run again."
             )
-
-    def facts(self) -> dict[str, Any]:
-        """Describe the file for a fingerprint."""
-        return {"path": os.path.abspath(self.path), "size": self.size, "mtime_ns": self.mtime_ns}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _stamp_elsewhere, (os.path.abspath(self.path), self.size, self.mtime_ns)
@@ -299,14 +296,6 @@ def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     if len(body) >= room:
         raise ValueError(f"a header of {len(body)} bytes does not fit: {body!r}")
     return magic + room.to_bytes(2, "little") + body.ljust(room - 1) + b"\n"
-
-
-@contextmanager
-def unwarned() -> Iterator[None]:
-    """Read a file of NumPy without its warnings: a damaged header is an error, and told as one."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 # --------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from typing import IO, Any
 import numpy as np
 
 from biglp._core.errors import CheckpointError
-from biglp._files.local import atomic_write, explained_writing, hold, remove_held
+from biglp._files.local import COPIES, atomic_write, explained_writing, hold, remove_held
 
 Arrays = dict[str, np.ndarray]
 Tally = tuple[int, dict[int, int]]
@@ -29,7 +29,7 @@ Tally = tuple[int, dict[int, int]]
 JOURNAL_SECONDS = 2.0
 """Time between two entries of a journal: what a crash can cost."""
 Once = Callable[[Callable[[], Any]], Any]
-HEADER, LOCK, COPIES = "run.json", "lock", "copies"
+HEADER, LOCK = "run.json", "lock"
 
 
 class Checkpoint:
@@ -154,7 +154,8 @@ class RunFolder(Checkpoint):
         """Forget the run, once its results have their final names; for the one that moved them."""
         if self.lock is not None:
             remove_held(self.folder / LOCK, self.lock, first=HEADER)
-        self.close()
+            self.lock.close()
+            self.lock = None
 
 
 @dataclass(eq=False)

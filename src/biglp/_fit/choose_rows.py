@@ -80,7 +80,15 @@ def typical_rows(graph: Graph, n: int, seed: int) -> np.ndarray:
     def central() -> np.ndarray:
         with one_blas_thread():
             clusters, squared = clustered(sample.directions(ALPHA), n_clusters, seed)
-            spread = neighbour_distances(prepared, NEIGHBOUR)
+            # Squared distance of each row to one of its nearest others.
+            norms = to_numpy(squared_norms(prepared))
+            neighbour, spread = min(NEIGHBOUR, len(norms) - 1), np.empty(len(norms))
+            for start in range(0, len(norms), ROWS_AT_ONCE):
+                part = slice(start, start + ROWS_AT_ONCE)
+                products = prepared[part] @ prepared.T
+                dense = products.toarray() if sparse.issparse(products) else products
+                distances = np.partition(norms[None, :] - 2.0 * dense, neighbour, axis=1)
+                spread[part] = np.maximum(distances[:, neighbour] + norms[part], 0.0)
         chosen = []
         for cluster in np.argsort(-np.bincount(clusters), kind="stable"):
             members = np.flatnonzero(clusters == cluster)
@@ -96,20 +104,6 @@ def typical_rows(graph: Graph, n: int, seed: int) -> np.ndarray:
         others = np.random.default_rng(seed).permutation(others)
         chosen = np.concatenate([chosen, others])[:n]
     return chosen
-
-
-def neighbour_distances(rows: Any, neighbour: int) -> np.ndarray:
-    """Squared distance of each row to one of its nearest others.  (m, d) → (m,)."""
-    norms = to_numpy(squared_norms(rows))
-    neighbour = min(neighbour, len(norms) - 1)
-    distances = np.empty(len(norms))
-    for start in range(0, len(norms), ROWS_AT_ONCE):
-        part = slice(start, start + ROWS_AT_ONCE)
-        products = rows[part] @ rows.T
-        dense = products.toarray() if sparse.issparse(products) else products
-        squared = norms[None, :] - 2.0 * dense
-        distances[part] = np.partition(squared, neighbour, axis=1)[:, neighbour] + norms[part]
-    return np.maximum(distances, 0.0)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """What a report shows of the rows: a random sample of them with answers and places on the map.
 
 Only the sample is read, piece by piece, so that it costs a small part of a fit. From it come how
-sure the model is, the map, and some rows of each class to look at (:mod:`.examples`). The choice
+sure the model is, the map, and some rows of each class to look at. The choice
 depends on the seed alone.
 """
 

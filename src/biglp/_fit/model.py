@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import warnings
 import zipfile
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,7 +23,7 @@ from biglp._core.errors import BadRowsError, ModelFileError, StoreError
 from biglp._core.memory import format_bytes
 from biglp._core.size import Size
 from biglp._engines import Engine
-from biglp._files.local import atomic_write, unwarned
+from biglp._files.local import atomic_write
 from biglp._files.uri import as_place, open_binary
 from biglp._fit.plan import plan_new_rows, size_of_transformed
 from biglp._fit.report import Report
@@ -135,7 +136,12 @@ class Model:
         ``source``: new rows as they are; ``memory``: budget of this machine, in bytes; ``place``:
         Where the arithmetic runs; on the processor by default; ``seed``: of random rows.
         """
-        check_columns(source, self.n_features, self.answer.kind)
+        if source.n_features != self.n_features:
+            estimator = "LowRankLabelPropagation" + "Regressor" * (self.answer.kind == "regression")
+            raise BadRowsError(
+                f"X has {source.n_features} features, but {estimator} is expecting "
+                f"{self.n_features} features as input: give the same columns as in fit."
+            )
         view, values = self.views[0], float(source.n_features)
         if source.is_sparse and not view.chain.fills_in:
             values = values_per_row(source.read(0, min(source.n_rows, LOOKED_AT)))
@@ -158,7 +164,7 @@ class Model:
         place = replace(place, device=device)
         planned = engine.once(lambda: plan_new_rows(memory, features.factor, size, engine, place))
         rows_each, workers = planned
-        engine.limit_threads(workers)
+        engine.most_at_once = workers
         rows = PreparedRows(source, self.dtype, view.chain, place.device)
         sample = Sample.of_prepared(rows, seed)
         return Graph(engine, rows, cut_rows(rows, rows_each), features, sample, view.name)
@@ -240,16 +246,6 @@ class Model:
             ) from error
 
 
-def check_columns(source: Source, n_features: int, kind: str) -> None:
-    """Refuse rows of another width than the model's."""
-    estimator = "LowRankLabelPropagation" + "Regressor" * (kind == "regression")
-    if source.n_features != n_features:
-        raise BadRowsError(
-            f"X has {source.n_features} features, but {estimator} is expecting "
-            f"{n_features} features as input: give the same columns as in fit."
-        )
-
-
 def _part(arrays: dict[str, np.ndarray], owner: str) -> dict[str, np.ndarray]:
     """Arrays whose names begin with ``owner.``, without that."""
     prefix = f"{owner}."
@@ -284,7 +280,7 @@ def _read_archive(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             )
         arrays = {}
         for name in sorted(set(header["arrays"])):
-            with unwarned():
+            with warnings.catch_warnings(action="ignore"):
                 array = np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
             # Numbers that are none: answers made of them would be one class, without a word.
             if array.dtype.kind == "f":

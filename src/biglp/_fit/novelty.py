@@ -187,7 +187,7 @@ def unlike_labels(problem: Problem[Any], answer: Predictor) -> dict[str, Any] | 
     if problem.settings.method != "committee":  # what is unusual is not known of other graphs
         return None
     with one_blas_thread():
-        features = float64_features(problem.sample_features)
+        features = float64_features(graph.features.of_rows(problem.sample_rows))
         sample = SpectralSample.of(graph, SAMPLE, features, LEADING)
         looked_at = to_numpy(problem.sample_rows) if answer.needs_rows else None
         outputs, _ = answer.outputs(features.astype(graph.source.dtype), looked_at)

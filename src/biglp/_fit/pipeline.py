@@ -49,9 +49,9 @@ from biglp._fit.sample import MappedPredictor, RowMap, map_bytes
 from biglp._fit.update import learn
 from biglp._graph import FACTORS
 from biglp._graph.factor import ROWS_PER_LANDMARK, Factor
+from biglp._graph.features import FeatureStore, MemoryStore, NoStore, SpillingStore
 from biglp._graph.graph import Answered, Answerer, Graph, TrainingRows
 from biglp._graph.own import OwnGraph
-from biglp._graph.stores import FeatureStore, MemoryStore, NoStore, SpillingStore
 from biglp._labels.doubts import LabelDoubts
 from biglp._labels.labels import Labels, with_classes
 from biglp._labels.targets import Targets
@@ -252,7 +252,7 @@ class Pipeline:
             size = size_of_transformed(replace(size, values=float(state["values"])), source, chain)
             # One plan for all processes: what is free ("auto") is not the same on every machine.
             plan = engine.once(lambda: plan_fit(settings, size, engine, *parts))
-            engine.limit_threads(plan.workers)
+            engine.most_at_once = plan.workers
             stay = plan.gpu is not None and plan.gpu.rows > 0
             rows = PreparedRows(source, dtype, chain, device, stay)
             sample.chain, sample.n_kept = (

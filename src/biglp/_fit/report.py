@@ -67,7 +67,21 @@ def about_method(report: Mapping[str, Any], given: Mapping[str, int] | None = No
     if report.get("alpha") is not None:
         parts.append(f"alpha {report['alpha']:g}")
     if "scaling" in report:
-        parts.append(_scaling(report))
+        # What was done to the features, and which kinds of them were recognised.
+        words, columns = f"scaling {report['scaling']}", report.get("columns")
+        if columns:
+            two, groups = columns["two_valued"], columns["groups"]
+            kinds = {
+                "number" if columns["numbers"] == 1 else "numbers": columns["numbers"],
+                "with long tails": columns["long_tails"],
+                "of 0/1" + (f" in {groups:,} groups" if groups < two else ""): two,
+                "constant": columns["constant"],
+            }
+            counted = ", ".join(f"{count:,} {what}" for what, count in kinds.items() if count)
+            words += f" ({counted})"
+        if "directions" in report:
+            words += f", {report['directions']:,} directions"
+        parts.append(words)
     if report.get("leave_one_out_accuracy") is not None:
         right = f"{report['leave_one_out_accuracy']:.1%} of held-out labels found"
         if given:
@@ -81,7 +95,8 @@ def about_method(report: Mapping[str, Any], given: Mapping[str, int] | None = No
 def about_evidence(report: Mapping[str, Any]) -> list[str]:
     """Lines on how many rows are right, and on the members of the committee."""
     if "held_out_error" in report:
-        return _errors(report)
+        errors = ", ".join(f"{error:.3g}" for error in report["held_out_error"])
+        return [f"error on {report['held_out_labels']:,} held-out labels: {errors}"]
     if "members" not in report:
         return []
     members = report["members"]
@@ -89,7 +104,19 @@ def about_evidence(report: Mapping[str, Any]) -> list[str]:
     shares = {"graph": sum(item["weight"] for item in members if item["graph"])}
     shares |= {item["member"]: item["weight"] for item in members if not item["graph"]}
     weighed = ", ".join(f"{name} {weight / total:.0%}" for name, weight in shares.items())
-    lines = _estimate(report.get("estimated_accuracy"))
+    lines, estimate = [], report.get("estimated_accuracy")
+    if estimate is not None:  # how many rows are right, beside the simplest answer there is
+        low, high = (round(100 * share) for share in estimate["interval"])
+        following = estimate["next_labels"]
+        gains = (following["gain"], *following["range"])
+        likely, least, most = (f"{round(100 * share, 1):g}" for share in gains)
+        lines = [
+            f"About {estimate['accuracy']:.0%} of the unlabelled rows are right (90 % interval "
+            f"{low} to {high}); always saying {estimate['largest_class']} would be "
+            f"{estimate['base_rate']:.0%}",
+            f"{following['labels']} more labels would add about {likely} "
+            f"{'point' if likely == '1' else 'points'} ({least} to {most})",
+        ]
     if report["held_out_accuracy"] is None:
         return [*lines, f"weights: {weighed}; too few labels to hold some out"]
     found = f"{report['held_out_accuracy']:.1%} of {report['held_out_labels']:,} held-out labels"
@@ -98,49 +125,6 @@ def about_evidence(report: Mapping[str, Any]) -> list[str]:
     alone = f"{report['supervised_accuracy']:.1%} without the graph"
     helped = HELPED[report["unlabelled_rows_helped"]]
     return [*lines, f"weights: {weighed}; {found} found ({alone}: {helped})"]
-
-
-def _errors(report: Mapping[str, Any]) -> list[str]:
-    """A line on regression: the error of each target on labels that were held out."""
-    errors = ", ".join(f"{error:.3g}" for error in report["held_out_error"])
-    return [f"error on {report['held_out_labels']:,} held-out labels: {errors}"]
-
-
-def _estimate(estimate: Mapping[str, Any] | None) -> list[str]:
-    """Lines on how many rows are right, beside the simplest answer there is."""
-    if estimate is None:
-        return []
-    low, high = (round(100 * share) for share in estimate["interval"])
-    following = estimate["next_labels"]
-    least, likely, most = (
-        f"{round(100 * share, 1):g}"
-        for share in (following["range"][0], following["gain"], following["range"][1])
-    )
-    return [
-        f"About {estimate['accuracy']:.0%} of the unlabelled rows are right (90 % interval {low} "
-        f"to {high}); always saying {estimate['largest_class']} would be "
-        f"{estimate['base_rate']:.0%}",
-        f"{following['labels']} more labels would add about {likely} "
-        f"{'point' if likely == '1' else 'points'} ({least} to {most})",
-    ]
-
-
-def _scaling(report: Mapping[str, Any]) -> str:
-    """What was done to the features, and which kinds of them were recognised."""
-    words = f"scaling {report['scaling']}"
-    columns = report.get("columns")
-    if columns:
-        two, groups = columns["two_valued"], columns["groups"]
-        told = {
-            "number" if columns["numbers"] == 1 else "numbers": columns["numbers"],
-            "with long tails": columns["long_tails"],
-            "of 0/1" + (f" in {groups:,} groups" if groups < two else ""): two,
-            "constant": columns["constant"],
-        }
-        words += f" ({', '.join(f'{count:,} {what}' for what, count in told.items() if count)})"
-    if "directions" in report:
-        words += f", {report['directions']:,} directions"
-    return words
 
 
 def _shortened(value: Any, most: int = 200) -> str:

@@ -154,7 +154,7 @@ def clustered(
     """
     norms, trials = np.einsum("ij,ij->i", vectors, vectors), []
     for start in range(max(1, min(starts, RESTARTED // n))):
-        # k-means++, each centre the best of a few draws. :func:`biglp._graph.kmeans.kmeans_start`
+        # k-means++, each centre the best of a few draws; ``kmeans_start`` of the landmarks
         # draws for thousands of landmarks, where one group more or less does not count; here a
         # group that gets no centre is a class without a label.
         rng, chosen = np.random.default_rng((seed, start)), list[int]()

@@ -25,16 +25,16 @@ FACTORS: Registry[type[Factor] | type[OwnGraph]] = Registry(
 
 _MODULES = {
     "AnswerSweep": "graph",
-    "DiskStore": "stores",
+    "DiskStore": "features",
     "Factor": "factor",
     "Graph": "graph",
-    "Lloyd": "kmeans",
-    "MemoryStore": "stores",
+    "Lloyd": "landmarks",
+    "MemoryStore": "features",
     "Normalisation": "features",
-    "SpillingStore": "stores",
+    "SpillingStore": "features",
     "TrainingRows": "graph",
     "choose_landmarks": "landmarks",
-    "kmeans_start": "kmeans",
+    "kmeans_start": "landmarks",
     "landmark_spacing": "landmarks",
     "nearest_landmarks": "kernels",
 }

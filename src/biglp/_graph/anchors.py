@@ -39,11 +39,10 @@ from biglp._core.parameters import positive, positive_integer
 from biglp._core.settings import GraphSettings
 from biglp._core.size import EFFORTS, Cost, Size, left_out, pair_seconds
 from biglp._graph.factor import SWEEP_ENTRY
-from biglp._graph.features import DENSE_COLUMNS
+from biglp._graph.features import DENSE_COLUMNS, Packed
 from biglp._graph.graph import TrainingRows
 from biglp._graph.kernels import SEARCH_CELLS, SEARCH_ROWS, Search, scatter
 from biglp._graph.landmarks import LandmarkFactor
-from biglp._graph.stores import Packed
 
 POINTS, FALL = 2.3, 1.5
 """Points of accuracy that k landmarks lose to an endless number with a few labels of each class:
@@ -142,8 +141,8 @@ class AnchorFactor(LandmarkFactor):
         """The few nearest landmarks of a row, for which a block holds distances of some rows."""
         if device != "cpu":  # distances to all landmarks are held for a part of the rows only
             return super().sweep_cost(replace(size, rank=8 * NEAREST), device)
-        cells = size.rank * (max(SEARCH_CELLS // size.rank, SEARCH_ROWS) + 2 * size.width)
         row = super().sweep_cost(size, device).row
+        cells = size.rank * (max(SEARCH_CELLS // size.rank, SEARCH_ROWS) + 2 * size.width)
         if size.rank > DENSE_COLUMNS:  # answers come later
             width = KEPT_WIDTH + 10 * size.n_classes
             row = int(size.dtype.itemsize * (size.values + width + size.n_classes)) + 64

@@ -81,6 +81,7 @@ class Factor(FeatureMap):
     @classmethod
     def cost(cls, settings: GraphSettings, size: Size) -> Cost:
         """What a graph with this factor takes."""
+        sweep_cost, pair = cls.sweep_cost(size, settings.device), pair_seconds(size.width)
         rank, a_row, n_rows = size.rank, int(size.row_bytes), size.n_rows
         square = 8 * rank**2
         chosen = 8 * min(size.n_labelled, MOST_LABELLED) * (4 * rank + 10 * size.n_classes)
@@ -99,7 +100,7 @@ class Factor(FeatureMap):
         kept = int(kept_rows(n_rows, prepared) * prepared) + NAMED_BYTES
         sweep = SWEEP_ENTRY * n_rows * rank
         seconds = {} if cls.unit_degrees else {"degrees": sweep / 4}
-        return cls.sweep_cost(size, settings.device)._replace(
+        return sweep_cost._replace(
             libraries=TORCH if settings.device != "cpu" else {},
             fitting=fitting,
             fixed=8 * square + chosen + kept,
@@ -107,5 +108,5 @@ class Factor(FeatureMap):
             stored_row=rank * size.dtype.itemsize,
             gpu=3 * square,
             seconds={**seconds, "Gram": sweep, "learning": rank / 4000, "labels": sweep / 4},
-            seconds_row=rank * pair_seconds(size.width),
+            seconds_row=rank * pair,
         )

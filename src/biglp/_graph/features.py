@@ -15,6 +15,9 @@ beside ‖f_i‖·‖s‖, that is when f_i and s are at a right angle or worse;
 
 from __future__ import annotations
 
+import math
+import tempfile
+import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -37,8 +40,9 @@ from biglp._core.arrays import (
     to_numpy,
 )
 from biglp._core.blocks import Block
+from biglp._core.errors import DISK_FULL
 from biglp._core.size import Cost, Size
-from biglp._graph.stores import FeatureStore, NoStore, Packed
+from biglp._files.local import read_at, write_at
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 
@@ -49,6 +53,176 @@ DEVICE_ANSWERS = 16
 """Numbers for each class that a row has on a device while it is answered."""
 DENSE_COLUMNS = 128
 """Columns up to which a dense product is faster than a sparse one with its few entries a row."""
+
+
+# --------------------------------------------------------------------------------------------------
+# Where a block's features wait between two sweeps: in memory, in a temporary file, or nowhere.
+#
+# What is in memory is a tuple of the arrays themselves, so that a change of theirs stays too; what
+# is in a file is a list of places.
+#
+# Reading 20 features back is several times faster than reading 100 columns from disk and computing
+# them again. What does not fit the memory budget goes to a file that has no name, so that the
+# system frees it whatever happens to the process; what fits neither is computed again. The file of
+# features has to share the system's cache with rows that are read, so that the less of it there is
+# the better.
+
+
+Packed = tuple[Array, ...]
+
+
+class FeatureStore(ABC):
+    """Keeps tuples of arrays."""
+
+    @abstractmethod
+    def keep(self, arrays: Packed) -> Any:
+        """Keep arrays and return what :meth:`load` needs, or None when they are not kept."""
+
+    def load(self, stored: Any) -> Packed:
+        """The arrays that were kept."""
+        if isinstance(stored, tuple):
+            return stored
+        arrays = []
+        for file, start, shape, dtype in stored:
+            array = np.empty(shape, dtype=dtype)
+            data, position = array.reshape(-1).view(np.uint8).data, start
+            while data:
+                got = read_at(file.fileno(), data, position)
+                data, position = data[got:], position + got
+            arrays.append(array)
+        return tuple(arrays)
+
+    def room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+        """An array to be filled and then kept, by the same thread."""
+        return np.empty(shape, dtype)
+
+
+class NoStore(FeatureStore):
+    """Keeps nothing."""
+
+    def keep(self, arrays: Packed) -> Any:
+        return None
+
+
+class MemoryStore(FeatureStore):
+    """Keeps copies in memory, packed into a few large arrays for each thread.
+
+    Thousands of separate arrays of a megabyte would each be given fresh pages by the system, four
+    kilobytes at a time; filling those costs more than computing the features. Large arrays get
+    large pages. A buffer is freed when the last copy in it is.
+    """
+
+    BUFFER_BYTES = 64 << 20
+
+    def __init__(self) -> None:
+        self._current = threading.local()
+
+    def keep(self, arrays: Packed) -> Any:
+        """Keep a copy of NumPy arrays; tensors are kept as they are."""
+        stored = []
+        for array in arrays:
+            if isinstance(array, np.ndarray):
+                room = self.room(array.shape, array.dtype)
+                if room.ctypes.data != array.ctypes.data:
+                    room[...] = array
+                # The next copy starts on a cache line of its own.
+                self._current.__dict__["used"] += -(-array.nbytes // 64) * 64
+                array = room
+            stored.append(array)
+        return tuple(stored)
+
+    def room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+        """The memory to which an array would be copied."""
+        current = self._current.__dict__
+        buffer, used = current.get("buffer"), current.get("used", 0)
+        n_bytes = math.prod(shape) * dtype.itemsize
+        if buffer is None or used + n_bytes > buffer.nbytes:
+            buffer, used = np.empty(max(self.BUFFER_BYTES, n_bytes), dtype=np.uint8), 0
+        current.update(buffer=buffer, used=used)
+        room: np.ndarray = buffer[used : used + n_bytes].view(dtype).reshape(shape)
+        return room
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}  # another process starts with an empty buffer
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._current = threading.local()
+
+
+class DiskStore(FeatureStore):
+    """Keeps arrays in a temporary file without a name, in ``folder`` or the system's own.
+
+    What is kept holds on to the file: on another process a store is unpacked with each parcel of
+    work and forgotten after it, while the blocks stay.
+    """
+
+    def __init__(self, folder: str | None = None) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._end = 0
+        self._file: Any = None
+        self._full = False
+
+    def keep(self, arrays: Packed) -> Any:
+        """Append arrays to the file; on a full disk what comes is computed again instead."""
+        if self._full:
+            return None
+        stored = []
+        try:
+            for array in arrays:
+                contiguous = np.ascontiguousarray(array)
+                with self._lock:
+                    if self._file is None:
+                        # Closed, and so removed, when neither the store nor a block needs it.
+                        self._file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115
+                    start, self._end = self._end, self._end + contiguous.nbytes
+                data, position = contiguous.reshape(-1).view(np.uint8).data, start
+                while data:
+                    written = write_at(self._file.fileno(), data, position)
+                    data, position = data[written:], position + written
+                stored.append((self._file, start, contiguous.shape, contiguous.dtype))
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise
+            self._full = True
+            return None
+        return stored
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"folder": self.folder}  # another process has a file of its own
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["folder"])  # type: ignore[misc]
+
+
+class SpillingStore(FeatureStore):
+    """Keeps ``most_bytes`` in memory, and what comes later in a file in ``folder``."""
+
+    def __init__(self, most_bytes: int, folder: str | None = None) -> None:
+        self._left, self._lock = most_bytes, threading.Lock()
+        self._memory, self._disk = MemoryStore(), DiskStore(folder)
+
+    def keep(self, arrays: Packed) -> Any:
+        n_bytes = sum(array.nbytes for array in arrays)
+        with self._lock:
+            fits = n_bytes <= self._left
+            self._left -= n_bytes if fits else 0
+        return self._memory.keep(arrays) if fits else self._disk.keep(arrays)
+
+    def room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+        if math.prod(shape) * dtype.itemsize <= self._left:
+            return self._memory.room(shape, dtype)
+        return super().room(shape, dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"folder": self._disk.folder}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # A worker unpacks a store with every parcel of work: nobody would count what is in memory.
+        self.__init__(0, state["folder"])  # type: ignore[misc]
+
+
+# --------------------------------------------------------------------------------------------------
 
 
 class FeatureMap(ABC):
@@ -93,7 +267,7 @@ class FeatureMap(ABC):
         """Features of a training block, from the store where they are kept.  (b, p)."""
         stored = block.memory.get("features")
         if stored is None:
-            rows = block.stored_rows() if self.takes_half else block.rows()
+            rows = block.rows(stored=self.takes_half)
             features = self.features(rows)
             stored = self.store.keep(self.pack(features))
             if stored is None:
@@ -248,7 +422,6 @@ class Features:
     def sums_of_block(self, block: Block, labels: Labels | Targets) -> tuple[Any, ...]:
         """What a training block adds to H, B and t, and how many of its rows were repaired."""
         factor = self.factor
-        rows, given = labels.targets_within(block.start, block.stop)
         features = factor.block_features(block)
         normalisation = self.normalisation
         ready = "repaired" in block.memory or normalisation.column_sums is None
@@ -268,15 +441,15 @@ class Features:
             matrix, totals, repaired = sums
             if stays and not ready:
                 block.memory["repaired"] = repaired
-            labelled = features[rows]
-            if not (ready or stays or in_place):
-                labelled = normalisation.apply(labelled)[0]
             repaired = block.memory.get("repaired", repaired)
+            normalised = ready or stays or in_place
         else:
             features, repaired = self.of_block(block, features)
             if sparse.issparse(features) and features.shape[1] <= DENSE_COLUMNS:
                 features = features.toarray()
-            labelled, matrix, totals = features[rows], gram_matrix(features), column_sums(features)
+            matrix, totals, normalised = gram_matrix(features), column_sums(features), True
+        rows, given = labels.targets_within(block.start, block.stop)
+        labelled = features[rows] if normalised else normalisation.apply(features[rows])[0]
         if isinstance(labelled, RowEntries):
             targets = labelled.csr().T @ given
             if is_sparse_rank(factor.rank, len(labels.rows)):

@@ -1,4 +1,4 @@
-"""Factors on k landmarks: how landmarks and bandwidth are chosen, and what that costs.
+"""Factors on k landmarks: how landmarks (by k-means) and bandwidth are chosen, and what that costs.
 
 Landmarks are random rows (Algorithm S.3), k-means centres (S.4), or the user's own.
 """
@@ -6,6 +6,10 @@ Landmarks are random rows (Algorithm S.3), k-means centres (S.4), or the user's 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,16 +17,35 @@ from scipy import sparse
 
 from biglp._compiled import is_search_worthwhile
 from biglp._compiled.native import can_run
-from biglp._core.arrays import Rows, check_finite, squared_norms, to_dense, to_device, to_numpy
-from biglp._core.blocks import cut_rows
+from biglp._core.arrays import (
+    Array,
+    Rows,
+    check_finite,
+    is_torch,
+    namespace,
+    squared_norms,
+    to_dense,
+    to_device,
+    to_numpy,
+)
+from biglp._core.blocks import Block, cut_rows
 from biglp._core.errors import BadRowsError, LandmarkWarning, ParameterError, warn_caller
 from biglp._core.parameters import positive
 from biglp._core.settings import GraphSettings
 from biglp._core.size import Cost, Size, pair_seconds
+from biglp._core.threads import one_blas_thread, threads_of_one
+from biglp._engines.base import Engine
 from biglp._graph.factor import ROWS_PER_LANDMARK, Factor
 from biglp._graph.graph import TrainingRows
-from biglp._graph.kernels import DEVICE_CELLS, check_bandwidth, nearest_landmarks
-from biglp._graph.kmeans import Lloyd, kmeans_start, start_rows
+from biglp._graph.kernels import (
+    DEVICE_CELLS,
+    SEARCH_CELLS,
+    SPARSE_LANDMARKS,
+    Search,
+    check_bandwidth,
+    nearest_landmarks,
+    scatter,
+)
 from biglp._rows.opening import as_source
 from biglp._rows.prepared import PreparedRows
 from biglp._rows.source import Source
@@ -147,7 +170,8 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
     "kmeans" clusters a sample of ``ROWS_PER_LANDMARK`` rows a landmark, "kmeans-full" sweeps over
     all rows as the paper does, "random" takes rows; else ``strategy`` is an array of landmarks.
     """
-    source, is_word = rows.source, isinstance(strategy, str)
+    engine, source, seed = rows.engine, rows.source, rows.sample.seed
+    is_word = isinstance(strategy, str)
     if is_word and strategy not in STRATEGIES:
         raise ParameterError(
             f"landmarks={strategy!r} is not known; use one of {', '.join(STRATEGIES)}, "
@@ -166,7 +190,42 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
         chosen = to_dense(rows.sample.prepared(k))
         check_finite(squared_norms(chosen))
     else:
-        chosen = _centres(rows, k, on_sample=strategy == "kmeans")
+        stages: list[tuple[Rows, int, np.ndarray | None]]  # rows, iterations, replacing centres by
+        on_sample, n_threads = strategy == "kmeans", min(engine.n_threads, engine.most_at_once)
+        sample = rows.sample.prepared(ROWS_PER_LANDMARK * k, n_threads)
+        chosen = engine.once(lambda: kmeans_start(sample, k, seed, n_threads))
+        n_rows, n_centres = sample.shape[0], len(chosen)
+        pool = to_dense(sample[: min(n_rows, 2 * k)])
+        if on_sample:
+            few, last = kmeans_iterations(n_rows, n_centres)
+            searched = (few // EVERY + last) * n_rows
+            compiled = not sparse.issparse(sample) and source.device == "cpu"
+            compiled = compiled and engine.once(
+                lambda: is_search_worthwhile(searched, source.n_features, n_centres)
+            )
+            rows_each = max(block.stop - block.start for block in rows.blocks)
+            stages = [(sample[::EVERY], few, None)] if few else []
+            stages.append((sample, last, pool))
+        else:
+            _, most = kmeans_iterations(n_rows, k, on_sample=False)
+            lloyd = Lloyd(engine, pool, most, seed=seed)
+            chosen, _ = lloyd.run(rows.blocks, chosen)
+            stages = []
+        for part, iterations, replacing in stages:
+            # A block's sums are k × m numbers, as many as a thousand rows may have; adding them
+            # exactly takes as long as finding them. Several blocks in one are added in place.
+            joined = min(JOINED * rows_each, -(-part.shape[0] // FEWEST_BLOCKS))
+            sampled = _SampleSource(
+                rows=part,
+                n_rows=part.shape[0],
+                n_features=part.shape[1],
+                dtype=source.dtype,
+                device=source.device,
+                name=f"a sample of {source.name}",
+            )
+            blocks = cut_rows(sampled, max(rows_each, joined))
+            lloyd = Lloyd(engine, replacing, iterations, 1e-3, seed, rows_each, compiled)
+            chosen, _ = lloyd.run(blocks, chosen)
         # Where all rows have length 1, centres have: the mean of rows that point in many directions
         # is short, and so nearer to every row than the mean of a tight bundle is.
         chosen = unit_length(chosen) if source.chain.unit else chosen
@@ -176,36 +235,6 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
         _, first = np.unique(chosen, axis=0, return_index=True)
         chosen = chosen[np.sort(first)]
     return np.ascontiguousarray(chosen)
-
-
-def _centres(rows: TrainingRows, k: int, *, on_sample: bool) -> np.ndarray:
-    """Centres of k-means on a sample or on all rows.  (k, m)."""
-    engine, source, seed = rows.engine, rows.source, rows.sample.seed
-    n_threads = min(engine.n_threads, engine.most_at_once)
-    sample = rows.sample.prepared(ROWS_PER_LANDMARK * k, n_threads)
-    centres = engine.once(lambda: kmeans_start(sample, k, seed, n_threads))
-    n_rows, n_centres = sample.shape[0], len(centres)
-    pool = to_dense(sample[: min(n_rows, 2 * k)])
-    if not on_sample:
-        _, most = kmeans_iterations(n_rows, k, on_sample=False)
-        return Lloyd(engine, pool, most, seed=seed).run(rows.blocks, centres)[0]
-    first, last = kmeans_iterations(n_rows, n_centres)
-    searched = (first // EVERY + last) * n_rows
-    compiled = not sparse.issparse(sample) and source.device == "cpu"
-    compiled = compiled and engine.once(
-        lambda: is_search_worthwhile(searched, source.n_features, n_centres)
-    )
-    rows_each = max(block.n_rows for block in rows.blocks)
-    for part, iterations, replacing in ((sample[::EVERY], first, None), (sample, last, pool)):
-        if iterations == 0:
-            continue
-        # A block's sums are k × m numbers, as many as a thousand rows may have; adding them exactly
-        # takes as long as finding them. Several blocks in one are added in place.
-        joined = min(JOINED * rows_each, -(-part.shape[0] // FEWEST_BLOCKS))
-        blocks = cut_rows(_SampleSource(part, source), max(rows_each, joined))
-        lloyd = Lloyd(engine, replacing, iterations, 1e-3, seed, rows_each, compiled)
-        centres, _ = lloyd.run(blocks, centres)
-    return centres
 
 
 def kmeans_iterations(n_rows: int, k: int, *, on_sample: bool = True) -> tuple[int, int]:
@@ -240,18 +269,19 @@ def landmark_spacing(sample: Rows, landmarks: np.ndarray, neighbour: int) -> flo
     return 1.0  # one landmark, and all rows on it: any bandwidth gives the same graph
 
 
+@dataclass(eq=False, kw_only=True)
 class _SampleSource(Source):
     """Prepared rows of a sample, handed out as the parent source would."""
 
-    def __init__(self, sample: Rows, parent: PreparedRows) -> None:
-        self._sample = sample
-        self.device = parent.device
-        self.n_rows, self.n_features = sample.shape
-        self.dtype = parent.dtype
-        self.name = f"a sample of {parent.name}"
+    rows: Rows
+    n_rows: int
+    n_features: int
+    dtype: np.dtype[Any]
+    device: str = "cpu"
+    name: str = "a sample"
 
     def read(self, start: int, stop: int) -> Rows:
-        return to_device(self._sample[start:stop], self.device)
+        return to_device(self.rows[start:stop], self.device)
 
 
 def _given(landmarks: Any, source: PreparedRows) -> np.ndarray:
@@ -277,3 +307,158 @@ def _given(landmarks: Any, source: PreparedRows) -> np.ndarray:
             f"landmarks holds NaN or infinity in {source.dtype}; give finite numbers only."
         )
     return np.asarray(source.chain.apply(given))
+
+
+# --------------------------------------------------------------------------------------------------
+# k-means by Lloyd's iteration through the two verbs (Algorithm S.4, corrected).
+#
+# Each block adds the rows nearest to each centre: sums (k × m) and counts (k). One reduction an
+# iteration replaces the paper's k messages, and a centre that lost all its rows is put on a random
+# row of the start sample instead of dividing by zero.
+
+
+START_ROWS, START_NUMBERS = (5, 10), 200
+"""Rows a centre among which the k-means++ start chooses, at least and at most, and the numbers that
+they hold in between. The start takes as long as a search of so many rows. From three rows a centre
+labels are half a point worse than from five; from ten they are as good for images, and better for
+rows of few features, by a third of a point (docs/benchmarks.md), where ten cost little."""
+START_BATCHES = 32
+"""Batches in which the start is drawn when there are more centres than this."""
+WORTH_THREADS = 1 << 22
+"""Distances of the start from which on several threads find them."""
+
+
+def kmeans_start(sample: Rows, k: int, seed: int, n_threads: int = 1) -> np.ndarray:
+    """Choose k rows of a sample, far from each other (k-means++).  (k, m).
+
+    Each row is drawn with a chance proportional to its squared distance from the rows already
+    chosen. For large k the draws come in small batches, so that the distances cost matrix products
+    and not passes over the sample; Lloyd's steps make up for the little that this loses.
+    """
+    rng = np.random.default_rng(seed)
+    size = min(sample.shape[0], start_rows(sample.shape[1]) * k)
+    pool = sample[np.sort(rng.permutation(sample.shape[0])[:size])]
+    norms = squared_norms(pool)
+    check_finite(norms)
+    chosen = [int(rng.integers(size))]
+    squared = np.full(size, np.inf)
+    fresh = chosen
+    is_sparse = sparse.issparse(pool)
+    if is_sparse:
+        few = pool.nnz <= SPARSE_LANDMARKS * np.prod(pool.shape)
+    else:
+        # ‖x − l‖² − ‖x‖² as one product, so that the smallest of each column is wanted: NumPy
+        # compares whole rows of distances at a time.
+        across = np.vstack([pool.T, np.ones((1, size), pool.dtype)])
+        doubled = np.hstack([pool * -2.0, norms[:, None]])
+    n_threads = n_threads if size * k >= WORTH_THREADS else 1
+    workers = threads_of_one(n_threads) if n_threads > 1 else nullcontext()
+    with one_blas_thread(), workers as threads:
+        over: Callable[..., Iterable[np.ndarray]] = map if threads is None else threads.map
+        while True:
+            if is_sparse:
+                of_fresh = pool[fresh] if few else to_dense(pool[fresh])
+                distances = nearest_landmarks(pool, of_fresh, 1)[1][:, 0]
+            else:
+                step = max(SEARCH_CELLS // len(fresh), 1)
+                parts = [across[:, start : start + step] for start in range(0, size, step)]
+                distances = np.concatenate(list(over(partial(_smallest, doubled[fresh]), parts)))
+            squared = np.minimum(squared, np.maximum(distances + norms, 0.0))
+            squared[chosen] = 0.0
+            batch = min(k - len(chosen), max(1, k // START_BATCHES), int(np.count_nonzero(squared)))
+            if batch <= 0:
+                return to_dense(pool[chosen])
+            # Distinct rows, each with a chance proportional to its squared distance: as
+            # Generator.choice draws, to the last bit, without its checks, which take as long.
+            chance = squared / squared.sum(dtype=np.float64)
+            chance /= chance.sum()
+            fresh = []
+            while len(fresh) < batch:
+                ends = chance.cumsum()
+                ends /= ends[-1]
+                indices = ends.searchsorted(rng.random(batch - len(fresh)), side="right").tolist()
+                drawn = list(dict.fromkeys(indices))  # each once, in the order of the draws
+                chance[drawn] = 0.0
+                fresh += drawn
+            chosen = chosen + fresh
+
+
+def _smallest(doubled: np.ndarray, across: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray((doubled @ across).min(axis=0))
+
+
+def start_rows(n_features: int) -> int:
+    """Rows a centre among which the start chooses."""
+    fewest, most = START_ROWS
+    return min(max(START_NUMBERS // n_features, fewest), most)
+
+
+@dataclass(frozen=True)
+class Lloyd:
+    """Lloyd's iteration: how it goes on, and when it stops."""
+
+    engine: Engine
+    # Rows (p, m) on which empty centres are put; without it they stay where they are, because the
+    # blocks are a part of the rows and a centre may have its rows among the others.
+    pool: np.ndarray | None = None
+    max_iter: int = 10  # each is one sweep
+    tol: float = 1e-3  # stops when the sum of squared distances falls by less than this fraction
+    seed: int = 0  # of the choice among the pool
+    rows_at_once: int | None = None  # whose distances are held; all of a block by default
+    compiled: bool = False  # whether the compiled search finds the centres
+
+    def run(self, blocks: Sequence[Block], start: np.ndarray) -> tuple[np.ndarray, int]:
+        """Iterate from the centres ``start``; return the last ones and the iterations."""
+        centres, previous = start, np.inf
+        rng = np.random.default_rng(self.seed)
+        for iteration in range(1, self.max_iter + 1):
+            function = partial(
+                assign_block,
+                centres=centres,
+                rows_at_once=self.rows_at_once,
+                compiled=self.compiled,
+            )
+            sums, counts, inertia = self.engine.sum_blocks(
+                function, blocks, label=f"k-means {iteration}"
+            )
+            means, empty = to_dense(sums), counts == 0
+            means /= np.where(empty, 1.0, counts)[:, None]  # in place: they may be wide
+            if self.pool is None:
+                replaced = centres[empty]
+            else:
+                replaced = self.pool[rng.integers(len(self.pool), size=int(empty.sum()))]
+            centres = means.astype(start.dtype)
+            centres[empty] = replaced
+            all_used = self.pool is None or not empty.any()
+            if all_used and inertia >= (1.0 - self.tol) * previous:
+                return centres, iteration
+            previous = float(inertia)
+        return centres, self.max_iter
+
+
+def assign_block(
+    block: Block,
+    centres: np.ndarray,
+    rows_at_once: int | None = None,
+    compiled: bool = False,
+) -> tuple[Array, ...]:
+    """Sum of the block's rows around each centre, their number, and the squared distances."""
+    rows = block.rows()
+    step = rows_at_once or rows.shape[0]
+    search = Search(centres, compiled)
+    if is_torch(rows):  # blocks are large there, and a row has a number for each centre
+        step = min(step, max(DEVICE_CELLS // len(centres), 1))
+    total: tuple[Array, ...] = ()
+    for start in range(0, rows.shape[0], step):
+        some = rows[start : start + step]
+        columns, values = search.nearest(some, 1)
+        check_finite(values)
+        members = scatter(columns, namespace(values).ones_like(values), len(centres))
+        # Of thousands of columns most are zero around a centre: sums of sparse rows remain sparse.
+        sums = members.T @ some
+        counts = np.asarray(members.sum(0)).ravel() if sparse.issparse(members) else members.sum(0)
+        inertia = (values[:, 0] + squared_norms(some)).clip(min=0).sum()
+        more = (sums, counts, inertia)
+        total = tuple(a + b for a, b in zip(total, more, strict=True)) if total else more
+    return total

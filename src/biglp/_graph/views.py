@@ -25,10 +25,9 @@ from biglp._core.settings import GraphSettings
 from biglp._core.size import Cost, Size
 from biglp._graph.anchors import AnchorFactor
 from biglp._graph.factor import Factor
-from biglp._graph.features import Features, Normalisation
+from biglp._graph.features import Features, Normalisation, Packed
 from biglp._graph.graph import Graph, TrainingRows
 from biglp._graph.kernels import scatter
-from biglp._graph.stores import Packed
 from biglp._rows.prepared import PreparedRows, Sample
 from biglp._transforms import Chain
 from biglp._transforms.base import below

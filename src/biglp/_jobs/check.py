@@ -12,8 +12,8 @@ from biglp._engines import Engine
 from biglp._files.runfolder import RunFolder
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.update import check_labels
-from biglp._jobs.identity import FinishedFit, label_identity
 from biglp._jobs.job import TableJob
+from biglp._jobs.results import FinishedFit
 from biglp._rows.options import ReadOptions
 from biglp._rows.source import explained
 
@@ -44,7 +44,7 @@ class CheckJob(TableJob):
         return {
             "command": self.verb,
             "input": self.rows.facts,
-            "labels": label_identity(self.label_input),
+            "labels": self.label_identity(),
         }
 
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
@@ -67,7 +67,7 @@ class CheckJob(TableJob):
         lines = [
             dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)
         ]
-        lines = engine.once(lambda: self.with_columns(lines))
+        names, lines = self.publish(engine, lines)
         # Where labels can be corrected: the last place counts.
         places = [*(self.inputs if self.label_input.in_rows else ()), *map(str, self.labels)]
         facts = {
@@ -80,7 +80,7 @@ class CheckJob(TableJob):
             "labels_in": ", ".join(places or self.inputs),
             "doubtful": lines,
         }
-        return self.publish(engine, lines), facts
+        return names, facts
 
 
 def check_of_fit(folder: Any) -> dict[str, Any]:

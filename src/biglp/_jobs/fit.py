@@ -19,7 +19,6 @@ import numpy as np
 from biglp._core.errors import ParameterError
 from biglp._core.memory import give_back
 from biglp._core.parameters import DEFAULTS
-from biglp._core.settings import Settings
 from biglp._core.size import Cost, HasCost
 from biglp._engines import Engine
 from biglp._files.local import atomic_write
@@ -27,7 +26,6 @@ from biglp._files.runfolder import RunFolder
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.update import known_doubts
 from biglp._graph import FACTORS
-from biglp._jobs.identity import label_identity
 from biglp._jobs.job import Job, from_stdin, per_class, typed_options
 from biglp._jobs.report import DIGITS, EVIDENCE, OWN_GRAPH, look_at_rows, page
 from biglp._jobs.results import MODEL, REPORT, STAGE
@@ -60,7 +58,7 @@ class FitJob(Job):
         options = {**DEFAULTS, **given, "memory": None, "map": self.map}
         identity = self.identity_with("fit", options)
         named = options["classes"] is not None
-        return {**identity, "labels": label_identity(self.label_input, named=named)}
+        return {**identity, "labels": self.label_identity(named=named)}
 
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open rows and labels, plan the memory, fit, and stage labels, model and report."""
@@ -82,6 +80,23 @@ class FitJob(Job):
         engine.once(lambda: model.save(run.folder / STAGE / MODEL))
         for warning in fitted.warnings():
             warnings.warn(warning, stacklevel=2)
+        # The command that opens the page to label more of the same rows, where they can be.
+        more = None
+        if not (from_stdin(self.inputs) or FACTORS[settings.graph.factor].pairwise):
+            options = dict(self.reading)
+            if self.weight_column in self.label_input.not_features.get("drop", ()):
+                options["drop"] = (*options.get("drop", ()), self.weight_column)
+            options |= {
+                name: getattr(self, name) for name in ("metadata", "label_column", "id_column")
+            }
+            words = ["biglp", "label", *self.inputs, *typed_options(options)]
+            marks = self.unlabelled
+            for mark in marks if isinstance(marks, (list, tuple)) else [marks]:
+                words += typed_options({"unlabelled": mark})
+            # Answers go to the last file, which need not be there yet.
+            for file in (*self.labels, *(["answers.csv"] if self.labels else [])):
+                words += ["--labels", str(file)]
+            more = shlex.join(words)
         facts = {
             "rows": source.n_rows,
             "features": source.n_features,
@@ -93,7 +108,7 @@ class FitJob(Job):
             "found": per_class(labels.classes, fitted.answered.counts),
             "settings": {**model.report, "memory": settings.memory, "threads": plan.workers},
             "memory_plan": plan.describe(),
-            "label_more": self._label_more(settings),
+            "label_more": more,
         }
         names = [*sink.names, MODEL]
         if self.report:
@@ -136,21 +151,3 @@ class FitJob(Job):
         html = page(summary, self.output, evidence, () if evidence else (OWN_GRAPH,))
         with atomic_write(run.folder / STAGE / REPORT) as file:
             file.write(html)
-
-    def _label_more(self, settings: Settings) -> str | None:
-        """The command that opens the page to label more of the same rows, where they can be."""
-        if from_stdin(self.inputs) or FACTORS[settings.graph.factor].pairwise:
-            return None
-        options = dict(self.reading)
-        if self.weight_column in self.label_input.not_features.get("drop", ()):
-            options["drop"] = (*options.get("drop", ()), self.weight_column)
-        names = ("metadata", "label_column", "id_column")
-        options |= {name: getattr(self, name) for name in names}
-        words = ["biglp", "label", *self.inputs, *typed_options(options)]
-        marks = self.unlabelled if isinstance(self.unlabelled, (list, tuple)) else [self.unlabelled]
-        for mark in marks:
-            words += typed_options({"unlabelled": mark})
-        # Answers go to the last file, which need not be there yet.
-        for file in (*self.labels, *(["answers.csv"] if self.labels else [])):
-            words += ["--labels", str(file)]
-        return shlex.join(words)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -32,13 +32,11 @@ from biglp._fit.plan import SWEEPS, Plan
 from biglp._graph import FACTORS
 from biglp._graph.graph import Graph
 from biglp._jobs.job import Job, per_class
-from biglp._labels.labels import Labels, LabelsRead
-from biglp._labels.reading import LabelInput
+from biglp._labels.labels import Labels
 from biglp._learn.base import Problem
 from biglp._output import NoSink
 from biglp._rows import ReadOptions
-from biglp._rows.format import FileFacts, Probe
-from biglp._rows.options import LAYOUT
+from biglp._rows.format import Probe
 from biglp._tables.encode_columns import NoFeaturesError
 from biglp._transforms.project import PROJECT_ABOVE
 
@@ -74,8 +72,9 @@ def survey(job: Job, progress: Progress, *, full: bool = False) -> dict[str, Any
     """
     with job.copying(None, progress), make_engine("threads", job.threads) as engine:
         files, source = job.rows, job.label_input
-        facts = files.peek(_layout(job.reading))
-        read = _read(source, facts) if source.anywhere else None
+        facts = files.peek(job.layout)
+        counted = facts.n_rows if facts.exact else None  # labels in the table itself count its rows
+        read = source.gather(counted) if source.anywhere else None
         labels = None if read is None else read.labels
         others = source.not_features if files.is_table else {}
         rows = facts.n_rows if labels is None else labels.n_rows
@@ -162,8 +161,8 @@ def plan(job: Job) -> dict[str, Any]:
     with job.copying(None, Progress()):
         job.settle()
         settings = job.settings()
-        facts = job.rows.peek(_layout(job.reading))
-        labels = _read(job.label_input, facts).labels
+        facts = job.rows.peek(job.layout)
+        labels = job.label_input.gather(facts.n_rows if facts.exact else None).labels
         reading = ReadOptions(**{**job.reading, **job.label_input.not_features})
         probe = replace(job.rows.probe(reading), n_rows=labels.n_rows)
         with make_engine(job.engine, job.threads) as engine:
@@ -191,16 +190,6 @@ def plan(job: Job) -> dict[str, Any]:
             "gpu": planned.gpu and planned.gpu.describe(),
             "output": str(job.destination.path),
         }
-
-
-def _layout(reading: Mapping[str, Any]) -> ReadOptions:
-    """How files are laid out, without what is done with their columns."""
-    return ReadOptions(**{name: value for name, value in reading.items() if name in LAYOUT})
-
-
-def _read(source: LabelInput, facts: FileFacts) -> LabelsRead:
-    """Read labels; those in the table itself also count its rows."""
-    return source.gather(facts.n_rows if facts.exact else None)
 
 
 def _counted(labels: Labels) -> dict[str, int]:

@@ -1,4 +1,11 @@
-"""What all jobs have in common: from an input that was named to published files."""
+"""What all jobs have in common: from an input that was named to published files.
+
+What a run is, and what ``--resume`` and ``--overwrite`` compare, is its identity, of JSON values:
+command and version, facts of the input's files (names, sizes, times), every option that the
+answers depend on and, of a fit, where its labels are. It is written to ``run.json`` in the run
+folder before the work and to ``summary.json`` after it; ``_files/runfolder.differences`` puts
+into words how two of them differ.
+"""
 
 from __future__ import annotations
 
@@ -114,6 +121,11 @@ class Job(ABC):
             self.memory,
         )
 
+    @property
+    def layout(self) -> ReadOptions:
+        """How files are laid out, without what is done with their columns."""
+        return ReadOptions(**{name: self.reading[name] for name in LAYOUT if name in self.reading})
+
     @cached_property
     def memory(self) -> int:
         """Memory budget of this machine, in bytes."""
@@ -176,6 +188,39 @@ class Job(ABC):
             },
         }
 
+    def label_identity(self, *, named: bool = False) -> dict[str, Any]:
+        """Files and columns of labels that must not change; an error where nothing names any.
+
+        ``named``: whether the names of the classes are enough.
+        """
+        source = self.label_input
+        if not source.anywhere and not named:
+            rows = source.rows if source.files is None else source.files.paths
+            first = rows[0] if isinstance(rows, list) else rows
+            raise ParameterError(
+                f"nothing says where the labels of {first} are: give --label-column NAME for a "
+                "column of the table (or of a table beside the rows, --metadata FILE), or --labels "
+                "FILE for a file with one label a row, 'row,label' or 'id,label' pairs (-1 or "
+                "empty where a row has no label). Where nothing is labelled yet, biglp label "
+                f"{first} opens a page to label rows on, and biglp suggest {first} names the first "
+                "ones; of texts, --classes NAME,NAME,... may be enough."
+            )
+        metadata = {} if source.metadata_files is None else source.metadata_files.facts
+        facts = dict(metadata)
+        if source.files is not None and not metadata and (source.in_rows or not source.labels):
+            facts = dict(source.files.facts)
+        for files in source.label_files:
+            facts |= files.facts
+        return {
+            "column": source.label_column,
+            "weight column": source.weight_column,
+            "id column": source.id_column,
+            "unlabelled": source.unlabelled,
+            "named": [plain_name(path) for path in source.labels],
+            **({"metadata": list(metadata)} if metadata else {}),
+            **facts,
+        }
+
     def settle(self) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """Decide whether the run may begin: what it is, and its summary where it has ended already.
 
@@ -231,16 +276,15 @@ class Job(ABC):
         destination, clock = self.destination, StepClock(progress)
         in_store = isinstance(destination.path, StorePath)
 
-        def end(names: list[str], summary: dict[str, Any]) -> dict[str, Any]:
+        def end(finals: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
             """Stage what is left, and give all files their final names, the summary's last."""
             self.check_inputs()
             self.stage_pages(run, summary)
             with atomic_write(run.folder / STAGE / SUMMARY) as file:
                 file.write((json.dumps(summary, indent=1, ensure_ascii=False) + "\n").encode())
-            last = [] if destination.is_file else [SUMMARY]
             stale = [plain_name(path) for path in destination.results()]
             plan = {
-                "moves": {name: plain_name(destination.final(name)) for name in [*names, *last]},
+                "moves": {name: plain_name(path) for name, path in finals.items()},
                 "stale": sorted(stale, key=lambda name: not name.endswith(SUMMARY)),
                 "marker": str(destination.beside) if in_store else None,
             }
@@ -277,9 +321,10 @@ class Job(ABC):
                 )
             try:
                 began = time.perf_counter()
-                done: dict[str, Any] | None = engine.once(lambda: finish_moves(run))
-                if done is not None:  # it was killed while its files were getting their names
-                    return done
+                if self.resume:  # it may have been killed while its files were getting their names
+                    done: dict[str, Any] | None = engine.once(lambda: finish_moves(run))
+                    if done is not None:
+                        return done
                 with PeakMemory() as peak, self.watched() as messages:
                     names, facts = self.work(engine, run)
                 if self.id_column is not None and self.format == "npy":
@@ -288,6 +333,13 @@ class Job(ABC):
                         "rows. --output-format parquet, csv or jsonl has a column for them."
                     )
                 seconds = time.perf_counter() - began
+                path = destination.path
+                finals = {name: path / name for name in names}
+                if destination.is_file:  # labels are in the file that was named, others beside it
+                    for name in names:
+                        part = name.partition(".")[0]
+                        other = path.with_name(f"{path.stem}.{part}{path.suffix}")
+                        finals[name] = path if part == "labels" else other
                 summary = {
                     "command": self.command,
                     **facts,
@@ -297,13 +349,13 @@ class Job(ABC):
                     "peak_memory": peak.peak,
                     "warnings": messages,
                     "resumed": self.resume,
-                    "files": {
-                        name.partition(".")[0]: str(destination.final(name)) for name in names
-                    },
+                    "files": {name.partition(".")[0]: str(path) for name, path in finals.items()},
                     "versions": versions(),
                     "run": identity,
                 }
-                return engine.once(lambda: end(names, summary))
+                if not destination.is_file:
+                    finals[SUMMARY] = path / SUMMARY
+                return engine.once(lambda: end(finals, summary))
             except BaseException as error:
                 if engine.is_root:
                     wrong = isinstance(error, LabelError | ParameterError)
@@ -367,8 +419,7 @@ class Job(ABC):
             settings = self.settings()
             if not self.rows.is_table:
                 return settings
-            layout = {name: value for name, value in self.reading.items() if name in LAYOUT}
-            facts = self.rows.peek(ReadOptions(**layout))
+            facts = self.rows.peek(self.layout)
             others = self.label_input.not_features
             dropped = {
                 others.get("label_column"),
@@ -440,30 +491,13 @@ class ModelJob(Job):
 
 @dataclass(frozen=True)
 class TableJob(Job):
-    """A job that leaves nothing but a table behind, and cannot be resumed."""
+    """A job that leaves nothing but one small table behind, and cannot be resumed."""
 
     show: tuple[str, ...] = ()  # columns of the rows' table that stand beside
 
     resumable = False
     verb: ClassVar[str]  # the command
     columns: ClassVar[tuple[str, ...]]  # of the table
-
-    def with_columns(self, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Lines of the table with the IDs of their rows, and what else people want to see."""
-        ids = self.label_input.ids
-        wanted = tuple(dict.fromkeys((*([] if ids is None else [ids.name]), *self.show)))
-        if not wanted:
-            return lines
-        side_table = self.label_input.side_table
-        side_table.check("show", *self.show)
-        rows = np.array([line["row"] for line in lines], dtype=np.int64)
-        taken = side_table.table(wanted, rows).to_pydict()
-        return [
-            {name: taken[name][index] for name in wanted if name not in self.show}
-            | line
-            | {name: taken[name][index] for name in self.show}
-            for index, line in enumerate(lines)
-        ]
 
     @property
     def table_format(self) -> str:
@@ -480,14 +514,6 @@ class TableJob(Job):
     def neighbour(self) -> Any:
         """A file or folder beside which every process can write, where no table is named."""
 
-    @property
-    def scratch(self) -> Path:
-        """Where text and Parquet are converted."""
-        neighbour = self.table or self.neighbour
-        if isinstance(neighbour, StorePath):
-            return work_folder(neighbour, self.cache)
-        return Path(neighbour.with_name(f".{neighbour.name}.{self.verb}{RUN_FOLDER}"))
-
     def refuse_to_replace(self) -> None:
         """Refuse an output that exists already, unless it may be replaced."""
         if self.table is not None and self.table.exists() and not self.overwrite:
@@ -499,10 +525,16 @@ class TableJob(Job):
     def run(self, progress: Progress | None = None) -> dict[str, Any]:
         """Do the work, write the table, return what was found."""
         clock, began = StepClock(progress), time.perf_counter()
-        with make_engine(self.engine, self.threads) as engine, self.copying(self.scratch, clock):
+        place = self.table or self.neighbour  # text and Parquet are converted beside it
+        scratch = (
+            work_folder(place, self.cache)
+            if isinstance(place, StorePath)
+            else Path(place.with_name(f".{place.name}.{self.verb}{RUN_FOLDER}"))
+        )
+        with make_engine(self.engine, self.threads) as engine, self.copying(scratch, clock):
             engine.progress = clock
-            identity, folder = engine.once(self.identity), self.scratch.absolute()
-            run = RunFolder(folder, identity, resume=False, once=engine.once)
+            identity = engine.once(self.identity)
+            run = RunFolder(scratch.absolute(), identity, resume=False, once=engine.once)
             try:
                 with PeakMemory() as peak, self.watched() as messages:
                     names, facts = self.work(engine, run)
@@ -521,22 +553,40 @@ class TableJob(Job):
             "files": names,
         }
 
-    def publish(self, engine: Engine, lines: list[dict[str, Any]]) -> list[str]:
-        """Write the table where a file was named, whole or not at all; return its name."""
-        engine.once(self.check_inputs)
-        table = self.table
-        if table is None:
-            return []
+    def publish(
+        self, engine: Engine, lines: list[dict[str, Any]]
+    ) -> tuple[list[str], list[dict[str, Any]]]:
+        """Write the table where a file was named, whole or not at all; return its name and lines.
 
-        def write() -> None:
-            ids = [] if self.id_column is None else [self.id_column]
-            columns = (*ids, *self.columns, *self.show)
-            tasks = Tasks(lines, columns, self.show, self.id_column)
-            with atomic_write(table) as file:
-                file.write(TASK_FORMATS[self.table_format](tasks).encode())
+        Lines have the IDs of their rows, and what else people want to see.
+        """
 
-        engine.once(write)
-        return [str(table)]
+        def write() -> list[dict[str, Any]]:
+            column = self.label_input.ids
+            ids = [] if column is None else [column.name]
+            wanted = tuple(dict.fromkeys((*ids, *self.show)))
+            shown = lines
+            if wanted:
+                side_table = self.label_input.side_table
+                side_table.check("show", *self.show)
+                rows = np.array([line["row"] for line in lines], dtype=np.int64)
+                taken = side_table.table(wanted, rows).to_pydict()
+                shown = [
+                    {name: taken[name][index] for name in wanted if name not in self.show}
+                    | line
+                    | {name: taken[name][index] for name in self.show}
+                    for index, line in enumerate(lines)
+                ]
+            self.check_inputs()
+            if self.table is not None:
+                columns = (*ids, *self.columns, *self.show)
+                tasks = Tasks(shown, columns, self.show, self.id_column)
+                with atomic_write(self.table) as file:
+                    file.write(TASK_FORMATS[self.table_format](tasks).encode())
+            return shown
+
+        shown = engine.once(write)
+        return [] if self.table is None else [str(self.table)], shown
 
 
 def per_class(classes: np.ndarray, counts: Mapping[int, int]) -> dict[str, int]:

@@ -24,9 +24,8 @@ from biglp._files.uri import as_place
 from biglp._fit.evidence import MEMORY, EvidenceMaker, Examples, ReportSample
 from biglp._fit.model import Model
 from biglp._graph import FACTORS
-from biglp._jobs.identity import FinishedFit
 from biglp._jobs.job import ModelJob, TableJob, from_stdin
-from biglp._jobs.results import MODEL, REPORT, SUMMARY
+from biglp._jobs.results import MODEL, REPORT, SUMMARY, FinishedFit
 from biglp._labels.doubts import LabelDoubts
 from biglp._labels.reading import LabelInput
 from biglp._report.charts import side_of
@@ -191,7 +190,36 @@ class ReportJob(TableJob, ModelJob):
                 ]
             elif FACTORS[factor].pairwise:
                 missing = [OWN_GRAPH]
-        evidence = None if missing else self._look(engine, run)
+        evidence = None
+        if not missing:
+            path = as_place(self.folder) / MODEL
+            model = Model.load(path)
+            seed = int(self.summary["run"]["option"].get("random_state") or 0)
+            graph = self.open_graph(engine, run, path, model, seed)
+            source = graph.source.inner
+            labels = engine.once(lambda: self.label_input.gather(source.n_rows)).labels
+            names = [str(name) for name in model.classes.tolist()]
+            if [str(name) for name in labels.classes.tolist()] != names:
+                raise ParameterError(
+                    f"the labels have changed since the fit in {self.folder}: their classes are no "
+                    "longer those of its model. Fit again with --overwrite."
+                )
+            lines = self.summary.get("doubtful_labels", ())  # as FitJob.work wrote them
+            codes = {name: code for code, name in enumerate(names)}
+            suggested = [codes[line["suggested_label"]] for line in lines]
+            doubts = LabelDoubts(
+                rows=np.array([line["row"] for line in lines], dtype=np.int64),
+                codes=np.array([codes[line["label"]] for line in lines], dtype=np.int64),
+                suggested=np.array(suggested, dtype=np.int64),
+                probability=np.zeros(len(lines)),
+                suggested_probability=np.ones(len(lines)),
+                wrong=np.array([line["wrong"] for line in lines], dtype=np.float64),
+                error_rate=0.0,
+            )
+            memory = min(engine.once(lambda: self.memory) // 4, MEMORY)
+            look = EvidenceMaker(graph, model.answer, labels, doubts, seed, memory)
+            with explained(source):
+                evidence = look_at_rows(look, self.label_input, source)
 
         def write() -> None:
             with self._whole_summary():
@@ -201,35 +229,6 @@ class ReportJob(TableJob, ModelJob):
 
         engine.once(write)
         return [str(target)], {"rows": n_rows, "missing": missing}
-
-    def _look(self, engine: Engine, run: RunFolder) -> dict[str, np.ndarray]:
-        path = as_place(self.folder) / MODEL
-        model = Model.load(path)
-        seed = int(self.summary["run"]["option"].get("random_state") or 0)
-        graph = self.open_graph(engine, run, path, model, seed)
-        source = graph.source.inner
-        labels = engine.once(lambda: self.label_input.gather(source.n_rows)).labels
-        names = [str(name) for name in model.classes.tolist()]
-        if [str(name) for name in labels.classes.tolist()] != names:
-            raise ParameterError(
-                f"the labels have changed since the fit in {self.folder}: their classes are no "
-                "longer those of its model. Fit again with --overwrite."
-            )
-        lines = self.summary.get("doubtful_labels", ())  # as FitJob.work wrote them
-        codes = {name: code for code, name in enumerate(names)}
-        doubts = LabelDoubts(
-            rows=np.array([line["row"] for line in lines], dtype=np.int64),
-            codes=np.array([codes[line["label"]] for line in lines], dtype=np.int64),
-            suggested=np.array([codes[line["suggested_label"]] for line in lines], dtype=np.int64),
-            probability=np.zeros(len(lines)),
-            suggested_probability=np.ones(len(lines)),
-            wrong=np.array([line["wrong"] for line in lines], dtype=np.float64),
-            error_rate=0.0,
-        )
-        memory = min(engine.once(lambda: self.memory) // 4, MEMORY)
-        look = EvidenceMaker(graph, model.answer, labels, doubts, seed, memory)
-        with explained(source):
-            return look_at_rows(look, self.label_input, source)
 
     @contextmanager
     def _whole_summary(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Where the files of a run end up, and how they get their final names.
+"""Where the files of a run end up, how they get their final names, and what a fit left there.
 
 Everything is made in a run folder. When all of it is there, a list of moves is written, and the
 files are renamed into place, the summary last. Killed before the list, a run leaves no final name;
@@ -12,14 +12,18 @@ import json
 import os
 import socket
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from biglp._core.errors import BadRowsError
+from biglp._core.errors import BadRowsError, ParameterError
 from biglp._files.local import atomic_write, explained_writing, hold, remove_held, sync_folder
 from biglp._files.runfolder import HEADER, LOCK, RunFolder, journal_entries
 from biglp._files.uri import StorePath, as_place, work_folder
+from biglp._labels.reading import Marks
 from biglp._output import MAP, TABLES, table_ending
+from biglp._rows import InputFiles
+from biglp._rows.options import LAYOUT
 
 RUN_FOLDER = ".biglp-run"
 STAGE, CACHE, MOVES = "answers", "cache", "moves.json"
@@ -51,14 +55,6 @@ class Destination:
             self.beside = path.with_name(f".{path.name}{RUN_FOLDER}")
         in_store = isinstance(path, StorePath)
         self.run_folder = work_folder(path, cache) if in_store else Path(self.beside)
-
-    def final(self, staged: str) -> Any:
-        if not self.is_file:
-            return self.path / staged
-        column = staged.partition(".")[0]
-        if column == "labels":
-            return self.path
-        return self.path.with_name(f"{self.path.stem}.{column}{self.path.suffix}")
 
     def results(self) -> list[Any]:
         if self.is_file:
@@ -150,3 +146,65 @@ def unfinished_work(folder: Path) -> str | None:
     if rows:
         done.append(f"{rows:,} labelled rows")
     return ", ".join(done) or None
+
+
+@dataclass(frozen=True)
+class FinishedFit:
+    """Rows, labels and options of a finished fit, read back from its folder."""
+
+    inputs: tuple[str, ...]  # as they were named
+    labels: tuple[str, ...]  # files; labels may also be in the rows
+    label_column: str | None
+    weight_column: str | None
+    id_column: str | None
+    metadata: Any  # files of the table beside the rows
+    unlabelled: Marks
+    options: dict[str, Any]
+
+    @classmethod
+    def in_folder(cls, folder: Any, *, instead: str, changed: str) -> FinishedFit:
+        """Read the summary; the words say what may be given instead, and what changed rows ask for.
+
+        ParameterError: there is no finished fit, or its rows have changed since.
+        """
+        try:
+            run = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))["run"]
+            facts, labels = dict(run["input"]), dict(run["labels"])
+            options = dict(run["option"])
+            columns = {
+                # Labels may have been added to their files since; in the rows they cannot.
+                "labels": tuple(labels["named"]),
+                "label_column": labels["column"],
+                "weight_column": labels["weight column"],
+                "id_column": labels["id column"],
+                "metadata": labels.get("metadata"),
+                "unlabelled": labels["unlabelled"],
+            }
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ParameterError(
+                f"{folder} is a folder without the results of a finished biglp fit; give that, or "
+                f"{instead}."
+            ) from error
+        simulated = facts.get("simulation")
+        inputs = (simulated,) if simulated else tuple(facts)
+        if not simulated and InputFiles(list(inputs)).facts != facts:
+            raise ParameterError(
+                f"the rows behind {folder} have changed since it was made ({', '.join(inputs)}); "
+                f"{changed}."
+            )
+        return cls(inputs, **columns, options=options)
+
+    def as_arguments(self, reading: tuple[str, ...] = ("drop", *LAYOUT)) -> dict[str, Any]:
+        """Arguments of a job on the same rows and labels, with these options of their reading.
+
+        Labels are those of now: they may have been corrected or added to.
+        """
+        return {
+            "inputs": self.inputs,
+            "labels": self.labels,
+            "label_column": self.label_column,
+            "id_column": self.id_column,
+            "metadata": self.metadata,
+            "unlabelled": self.unlabelled,
+            "reading": {name: self.options[name] for name in reading if name in self.options},
+        }

@@ -21,9 +21,8 @@ from biglp._files.uri import as_place
 from biglp._fit.choose_rows import Pool, suggest_rows
 from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline
-from biglp._jobs.identity import FinishedFit
 from biglp._jobs.job import ModelJob, TableJob, from_stdin, typed_options
-from biglp._jobs.results import MODEL, SUMMARY
+from biglp._jobs.results import MODEL, SUMMARY, FinishedFit
 from biglp._labels.labels import LabelsRead
 from biglp._labels.reading import OWN_NAMES
 from biglp._labels.tools import labelling_interface
@@ -102,12 +101,12 @@ class SuggestJob(TableJob, ModelJob):
         with explained(source), explained_model(self.model):
             pool = Pool(graph, model.answer, None if read is None else read.labels, first=first)
             chosen = suggest_rows(pool, self.n, seed=0)
-        names = model.classes.tolist()
+        classes = model.classes.tolist()
         lines = [
             {
                 "row": int(row),
                 "label": "",  # to be filled in
-                "current_label": names[code],
+                "current_label": classes[code],
                 "confidence": round(float(confidence), 4),
                 "doubt": round(float(uncertainty), 4),
             }
@@ -115,15 +114,15 @@ class SuggestJob(TableJob, ModelJob):
                 chosen.rows, chosen.codes, chosen.confidence, chosen.doubts, strict=True
             )
         ]
-        suggestions = engine.once(lambda: self.with_columns(lines))
+        names, suggestions = self.publish(engine, lines)
         facts = {
             "rows": source.n_rows,
             "labelled_rows": source.n_rows - chosen.n_unlabelled,
             "told": [] if read is None else read.notes,
             "suggestions": suggestions,
-            "interface": self.interface(names),
+            "interface": self.interface(classes),
         }
-        return self.publish(engine, suggestions), facts
+        return names, facts
 
 
 @dataclass(frozen=True)
@@ -157,7 +156,7 @@ class FirstJob(SuggestJob):
         source = self.open_source(engine, run)
         rows = Pipeline(engine, settings).typical_rows(source, self.n)
         lines = [{"row": int(row), "label": ""} for row in rows]
-        suggestions = engine.once(lambda: self.with_columns(lines))
+        names, suggestions = self.publish(engine, lines)
         facts = {
             "rows": source.n_rows,
             "labelled_rows": 0,
@@ -165,7 +164,7 @@ class FirstJob(SuggestJob):
             "next": self._next_commands(),
             "interface": self.interface(()),
         }
-        return self.publish(engine, suggestions), facts
+        return names, facts
 
     def _next_commands(self) -> list[str]:
         """Commands that follow when the labels are filled in."""

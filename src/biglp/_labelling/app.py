@@ -200,7 +200,7 @@ class Page:
         }
         post = {
             "/api/answer": self.answer,
-            "/api/answers": self.answers,
+            "/api/answers": self.answer,
             "/api/skip": self.skip,
             "/api/undo": self.undo,
             "/api/classes": self.classes,
@@ -210,17 +210,14 @@ class Page:
         routes += [Route(path, _posted(answer), methods=["POST"]) for path, answer in post.items()]
 
         async def refused(request: Request, error: Exception) -> Response:
-            return _error(
-                400 if isinstance(error, (ParameterError, LabelError)) else 500, str(error)
-            )
-
-        async def unexpected(request: Request, error: Exception) -> Response:
-            text = f"unexpected {type(error).__name__}; see the terminal of biglp label."
-            return _error(500, text)
+            text = str(error)
+            if not isinstance(error, (BigLPError, OSError)):
+                text = f"unexpected {type(error).__name__}; see the terminal of biglp label."
+            return _error(400 if isinstance(error, (ParameterError, LabelError)) else 500, text)
 
         return Starlette(
             routes=[*routes, Mount("/static", _Static(directory=STATIC))],
-            exception_handlers={BigLPError: refused, OSError: refused, Exception: unexpected},
+            exception_handlers=dict.fromkeys((BigLPError, OSError, Exception), refused),
         )
 
     def index(self, request: Request) -> Response:
@@ -367,13 +364,8 @@ class Page:
         return Response(text.encode(), media_type=media, headers=headers)
 
     def answer(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Label a row."""
-        self.session.label([given.get("row")], given.get("label", ""), _uuid(given))  # type: ignore[list-item]
-        return self._saved()
-
-    def answers(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Label many rows."""
-        rows = given.get("rows")
+        """Label a row, or many."""
+        rows = given.get("rows", [given.get("row")])
         if not isinstance(rows, list):
             raise ParameterError("rows must be a list of row numbers.")
         self.session.label(rows, given.get("label", ""), _uuid(given))

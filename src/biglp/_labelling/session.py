@@ -111,7 +111,13 @@ class Loop:
                 return
             try:
                 self._fit_if_needed()
-                self._complete()
+                # Ask the rows that the last fit has not asked, until there are new labels.
+                fit = self.fit
+                while fit is not None and fit.stale and not self._wake.is_set():
+                    fit = self.learner.complete(fit)
+                    if not fit.stale:
+                        self.fit = fit
+                        self._changed()
             except Exception as error:
                 self._failed(error)
             self._wake.wait()
@@ -138,15 +144,6 @@ class Loop:
         self._changed()
         if self.state == "fitting":
             self._wake.set()
-
-    def _complete(self) -> None:
-        """Ask the rows that the last fit has not asked, until there are new labels."""
-        fit = self.fit
-        while fit is not None and fit.stale and not self._wake.is_set():
-            fit = self.learner.complete(fit)
-            if not fit.stale:
-                self.fit = fit
-                self._changed()
 
     def _failed(self, error: Exception) -> None:
         known = isinstance(error, BigLPError)
@@ -184,7 +181,9 @@ class FinishProgress(Progress):
         self.show = show
 
     def start(self, label: str, n_rows: int) -> Task:
-        """Begin a sweep."""
+        """Begin a sweep; a step without rows is not shown."""
+        if not n_rows:
+            return Task(label, n_rows)
         self.show(label, 0, n_rows)
         return _Sweep(label, n_rows, self.show)
 

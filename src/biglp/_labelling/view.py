@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from biglp._core.arrays import to_dense
 from biglp._core.errors import ParameterError
 from biglp._labels.reading import LabelInput
 from biglp._report.charts import LOOKED_AT, Pictures, png
@@ -58,8 +58,7 @@ class ImageShape:
     def recognised(cls, source: Source) -> ImageShape | None:
         """The shape of square pictures, where the rows look like such; None where they do not."""
         some = source.read(0, min(source.n_rows, LOOKED_AT))
-        rows = some.toarray() if sparse.issparse(some) else np.asarray(some)
-        square = Pictures.from_rows(rows)
+        square = Pictures.from_rows(to_dense(some))
         if square is None:
             return None
         planar = square.planar and square.channels > 1
@@ -76,7 +75,7 @@ def pixel_image(row: Any, shape: ImageShape) -> bytes:
     Values up to 1 are shares of full brightness, others are bytes; of values that can be neither
     the smallest is black and the largest white.
     """
-    values = row.toarray() if sparse.issparse(row) else np.asarray(row)
+    values = to_dense(row)
     values = np.nan_to_num(values.reshape(-1).astype(np.float64))
     low, high = values.min(initial=0.0), values.max(initial=0.0)
     scale = 255.0 if high <= 1.0 else 1.0
@@ -251,8 +250,7 @@ class View:
             return [(name, entry[name]) for name in self.columns]
         if self.kind != "table":
             return []
-        read = self.source.read(row, row + 1)
-        numbers = read.toarray()[0] if sparse.issparse(read) else np.asarray(read)[0]
+        numbers = to_dense(self.source.read(row, row + 1))[0]
         return list(zip(self.feature_names, numbers[:MOST_VALUES].tolist(), strict=True))
 
     @property
@@ -268,8 +266,7 @@ class View:
             return [], np.empty((0, 0))
         if not self.columns:
             parts = pool.read(0, pool.n_rows)[:, : len(self.feature_names)]
-            dense = parts.toarray() if sparse.issparse(parts) else np.asarray(parts)
-            return self.feature_names, dense.astype(np.float32)
+            return self.feature_names, to_dense(parts).astype(np.float32)
         columns = {name: _as_numbers(self._stored.column(name)) for name in self.columns}
         numeric = {name: column for name, column in columns.items() if column is not None}
         empty = np.empty((self._stored.num_rows, 0), np.float32)

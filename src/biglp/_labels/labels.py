@@ -384,7 +384,24 @@ def merged_labels(labels: Labels, rows: Any, values: Any) -> tuple[Labels, Label
             "update_labels takes one label a row, but this model was fitted on label "
             "distributions; fit it again with all labels."
         )
-    indices, given = _row_numbers(rows, labels.n_rows), np.atleast_1d(label_array(values))
+    indices, given = np.atleast_1d(np.asarray(rows)), np.atleast_1d(label_array(values))
+    if indices.size and (indices.ndim != 1 or indices.dtype.kind not in "iu"):
+        raise ParameterError(
+            f"rows must be row numbers, one-dimensional and whole; got an array of "
+            f"{indices.dtype} with shape {indices.shape}."
+        )
+    wrong = indices[(indices < 0) | (indices >= labels.n_rows)] if indices.size else indices
+    if wrong.size:
+        raise ParameterError(
+            f"rows holds {wrong[0]:,}, but the training rows are numbered 0 to "
+            f"{labels.n_rows - 1:,}."
+        )
+    indices = indices.astype(np.int64).ravel()
+    distinct, counts = np.unique(indices, return_counts=True)
+    if len(distinct) < len(indices):
+        raise ParameterError(
+            f"rows holds row {distinct[counts > 1][0]:,} more than once; give each row once."
+        )
     if given.ndim != 1:
         raise LabelError(f"labels must be one-dimensional; got shape {given.shape}.")
     if len(given) != len(indices):
@@ -402,45 +419,17 @@ def merged_labels(labels: Labels, rows: Any, values: Any) -> tuple[Labels, Label
     if labels.weights is not None:  # new labels count once
         weights = np.concatenate([labels.weights[stays], np.ones(int(named.sum()))])
         merged = replace(merged, weights=weights[order])
-    if not stays.all() and not _only_repeats(labels, merged):
-        return merged, None
     fresh = ~np.isin(merged.rows, labels.rows, assume_unique=True)
+    if not stays.all():  # did every earlier label stay, and stay the same?
+        if (~fresh).sum() < len(labels.rows):
+            return merged, None
+        now = merged.take(np.flatnonzero(~fresh))
+        same = labels.classes[labels.codes] == now.classes[now.codes]
+        if labels.weights is not None and now.weights is not None:
+            same = np.all(same) and (labels.weights == now.weights)
+        if not np.all(same):
+            return merged, None
     return merged, merged.take(np.flatnonzero(fresh))
-
-
-def _row_numbers(rows: Any, n_rows: int) -> np.ndarray:
-    """Row numbers as int64; refused unless distinct whole numbers from 0 to ``n_rows`` - 1."""
-    numbers = np.atleast_1d(np.asarray(rows))
-    if numbers.size == 0:
-        return np.empty(0, dtype=np.int64)
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-        raise ParameterError(
-            f"rows must be row numbers, one-dimensional and whole; got an array of "
-            f"{numbers.dtype} with shape {numbers.shape}."
-        )
-    if int(numbers.min()) < 0 or int(numbers.max()) >= n_rows:
-        wrong = numbers[(numbers < 0) | (numbers >= n_rows)][0]
-        raise ParameterError(
-            f"rows holds {wrong:,}, but the training rows are numbered 0 to {n_rows - 1:,}."
-        )
-    numbers = numbers.astype(np.int64)
-    distinct, counts = np.unique(numbers, return_counts=True)
-    if len(distinct) < len(numbers):
-        raise ParameterError(
-            f"rows holds row {distinct[counts > 1][0]:,} more than once; give each row once."
-        )
-    return numbers
-
-
-def _only_repeats(before: Labels, after: Labels) -> bool:
-    """Whether every earlier label is still there and the same."""
-    where = np.searchsorted(after.rows, before.rows)
-    if (where >= len(after.rows)).any() or (after.rows[where] != before.rows).any():
-        return False
-    same = before.classes[before.codes] == after.classes[after.codes[where]]
-    if before.weights is not None and after.weights is not None:
-        return bool(np.all(same) and np.all(before.weights == after.weights[where]))
-    return bool(np.all(same))
 
 
 def _joined(known: np.ndarray, given: np.ndarray) -> np.ndarray:

@@ -90,7 +90,8 @@ def estimate_accuracy(
     if not len(sample) or n_known < LEAST_KNOWN:
         return None
     gap, log_sharpness = sharpness(held_out, sample)
-    shares = sharpened(sample, log_sharpness)
+    # p^b, made to add up to 1.
+    shares = softmax(np.exp(log_sharpness) * np.log(np.maximum(sample, TINY)), axis=1)
     stated, totals, rates = shares.max(axis=1), shares.sum(axis=0), shares.mean(axis=0)
     accuracy = float(stated.mean())
     of_sample = stated.var() / len(stated) / (4.0 * max(accuracy * (1.0 - accuracy), TINY))
@@ -147,12 +148,6 @@ def sharpness(held_out: HeldOutLabels, sample: np.ndarray) -> tuple[float, float
             high = middle
     log_sharpness = n_known / (n_known + SLOW) * low + GAP * gap
     return gap, float(np.clip(log_sharpness, -SHARPEST, SHARPEST))
-
-
-def sharpened(shares: np.ndarray, log_sharpness: float) -> np.ndarray:
-    """p^b, made to add up to 1.  (l, c) → (l, c)."""
-    logs = np.log(np.maximum(shares, TINY))
-    return np.asarray(softmax(np.exp(log_sharpness) * logs, axis=1))
 
 
 def _figure(share: float) -> float:
@@ -247,9 +242,8 @@ def unseen_share(labelled: Rows, weights: np.ndarray, sample: Rows, seed: int) -
 def _ranks(usual: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Share of the usual values, in order, that are smaller; equal ones count half.  (l, q)."""
     ranks = np.empty(values.shape)
-    for ordered, column, places in zip(
-        np.ascontiguousarray(usual.T), values.T, ranks.T, strict=True
-    ):
+    columns = zip(np.ascontiguousarray(usual.T), values.T, ranks.T, strict=True)
+    for ordered, column, places in columns:
         order = np.argsort(column)  # a search for values in order goes on where the last one ended
         column = column[order]
         places[order] = ordered.searchsorted(column) + ordered.searchsorted(column, "right")
@@ -265,8 +259,6 @@ def _ranks(usual: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 LEAST_IN_GROUP, MOST_GROUPS = 10, 10
 """Labels of a group, at least, and groups, at most."""
-DIGITS = 4
-"""Rounded figures are the same on every machine."""
 
 
 def reliability(labels: Labels | Targets, held_out: HeldOut | None) -> dict[str, Any]:
@@ -286,13 +278,13 @@ def reliability(labels: Labels | Targets, held_out: HeldOut | None) -> dict[str,
     codes = labels.codes[np.searchsorted(labels.rows, held_out.rows[known])]
     confidence = shares.max(axis=1)
     right = shares.argmax(axis=1) == codes
-    order = np.lexsort((held_out.rows[known], confidence.round(DIGITS)))
+    order = np.lexsort((held_out.rows[known], confidence.round(SHARE_DIGITS)))
     groups = np.array_split(order, min(len(order) // LEAST_IN_GROUP, MOST_GROUPS))
     lines = [
         {
             "labels": len(group),
-            "confidence": round(float(confidence[group].mean()), DIGITS),
-            "right": round(float(right[group].mean()), DIGITS),
+            "confidence": _figure(confidence[group].mean()),
+            "right": _figure(right[group].mean()),
         }
         for group in groups
     ]

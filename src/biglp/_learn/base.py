@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._algebra.balance import given_prior
-from biglp._algebra.spreading import iterate
+from biglp._algebra.spreading import LabelledRows, iterate
 from biglp._algebra.sums import GramSums
 from biglp._algebra.systems import System
 from biglp._compiled import largest_column
@@ -77,10 +77,9 @@ class Problem(Generic[AnyLabels]):
         """A random sample of all rows, prepared.  (b, m)."""
         return self.graph.sample_rows(SAMPLE)
 
-    @cached_property
-    def sample_features(self) -> Any:
-        """Normalised features of the sample, before mixing.  (b, p)."""
-        return self.graph.features.of_rows(self.sample_rows)
+    def labelled(self, part: Labels) -> LabelledRows:
+        """Mixed, normalised features of labelled rows, for leave-one-out."""
+        return LabelledRows(self.views[0].mixed_features(part.rows), part.codes, part.given)
 
     def spread(self, alpha: float) -> tuple[np.ndarray, int]:
         """Label spreading by the chosen solver: coefficients C and the iterations used."""
@@ -222,8 +221,3 @@ def centre_and_spread(rows: Rows, *, one_scale: bool = False) -> Standard:
     if one_scale:
         spread = np.full_like(spread, np.sqrt((spread**2).mean()))
     return centre, np.where(spread > 1e-12 * (spread.max() or 1.0), spread, 1.0)
-
-
-def to_float64(rows: Rows) -> Rows:
-    """Rows in the precision of plain models."""
-    return rows.astype(np.float64) if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)

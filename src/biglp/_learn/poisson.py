@@ -28,6 +28,7 @@ from biglp._learn.spreading import (
     SpreadingPredictor,
     balance_weights,
     rows_to_choose_by,
+    share_found,
     with_class_shares,
 )
 
@@ -49,71 +50,50 @@ class PoissonMethod(Method):
     @classmethod
     def learn(cls, problem: Problem[Labels]) -> LearnResult:
         """Choose the prior, and solve."""
-        if isinstance(problem.system, OwnGraphSystem):
-            return _learn_on_graph(problem, problem.system)
-        spectrum, labels, settings = (
-            Spectrum.from_sums(problem.sums),
-            problem.labels,
-            problem.settings,
-        )
-        problem = _with_system(problem, spectrum)
-        mode = constant_mode(spectrum, problem.graph.features.normalisation.column_sums)
-        share = mean_label(labels.counts)
+        settings, labels, sums = problem.settings, problem.labels, problem.sums
+        share, power = mean_label(labels.counts), DEFAULT_PRIOR_POWER
         candidates: list[dict[str, Any]] = []
-        power = DEFAULT_PRIOR_POWER
-        labelled = rows_to_choose_by(problem, open_alpha=False)
-        if labelled is not None:
-            scores = leave_one_out_poisson(spectrum, labelled, mode)
-            targets = labelled.targets(labels.n_classes)
-            automatic = replace(settings, class_balance="auto")
-            for trial in PRIOR_POWERS:
-                weights = balance_weights(automatic, labels, share, trial)
-                best = (scores * weights).argmax(axis=1)[:, None]
-                accuracy = np.take_along_axis(targets, best, axis=1).sum() / targets.sum()
-                candidates.append({"prior_power": trial, "accuracy": float(accuracy)})
-            chosen = max(candidates, key=lambda c: (round(c["accuracy"], 6), -c["prior_power"]))
-            power = chosen["prior_power"]
-        weights = balance_weights(settings, labels, share, power)
-        coefficients = poisson_coefficients(spectrum, mode) * weights
-        # Eigenvectors leave rounding errors where no label reaches; the solve leaves exact zeros.
-        reached = np.asarray(spectrum.solved(0.5) != 0)
-        coefficients = np.where(reached.any(axis=1, keepdims=True), coefficients, 0.0)
-        unmixed = problem.sums.unmix(coefficients)
-        unmixed = without_noise(unmixed, spectrum.sums, 1.0 - SMALLEST_GAP)
+        radius = {}
+        if isinstance(problem.system, OwnGraphSystem):
+            # On a graph that was given, leaving labels out would take a solve for each of them.
+            weights = balance_weights(settings, labels, share, power)
+            coefficients = problem.system.poisson() * weights
+        else:
+            # All eigenvectors, in place of what label spreading would do with.
+            spectrum = Spectrum.from_sums(sums)
+            problem = replace(problem)
+            problem.__dict__["system"] = spectrum
+            mode = constant_mode(spectrum, problem.graph.features.normalisation.column_sums)
+            labelled = rows_to_choose_by(problem, open_alpha=False)
+            if labelled is not None:
+                scores = leave_one_out_poisson(spectrum, labelled, mode)
+                targets = labelled.targets(labels.n_classes)
+                automatic = replace(settings, class_balance="auto")
+                for trial in PRIOR_POWERS:
+                    weights = balance_weights(automatic, labels, share, trial)
+                    right = share_found(scores * weights, targets)
+                    candidates.append({"prior_power": trial, "accuracy": right})
+                chosen = max(candidates, key=lambda c: (round(c["accuracy"], 6), -c["prior_power"]))
+                power = chosen["prior_power"]
+            weights = balance_weights(settings, labels, share, power)
+            coefficients = poisson_coefficients(spectrum, mode) * weights
+            # Eigenvectors leave rounding errors where no label reaches; the solve has exact zeros.
+            reached = np.asarray(spectrum.solved(0.5) != 0)
+            coefficients = np.where(reached.any(axis=1, keepdims=True), coefficients, 0.0)
+            coefficients = without_noise(sums.unmix(coefficients), sums, 1.0 - SMALLEST_GAP)
+            radius = {"spectral_radius": spectrum.radius}
+        prior = share
+        if not isinstance(settings.class_balance, str):
+            prior = given_prior(settings.class_balance, labels.n_classes)
+        answer = SpreadingPredictor(coefficients, weights, prior, own_shift=-share * weights)
+        if settings.balances("share"):
+            answer = with_class_shares(answer, problem)
         report = {
             "filter": "poisson",
             "alpha": None,
             "prior_power": power,
             "leave_one_out_accuracy": max((c["accuracy"] for c in candidates), default=None),
             "candidates": candidates,
-            "spectral_radius": spectrum.radius,
+            **radius,
         }
-        return LearnResult(_answer(problem, unmixed, weights), report)
-
-
-def _learn_on_graph(problem: Problem[Labels], system: OwnGraphSystem) -> LearnResult:
-    """Solve on a graph that was given. Leaving labels out would take a solve for each of them."""
-    share = mean_label(problem.labels.counts)
-    weights = balance_weights(problem.settings, problem.labels, share, DEFAULT_PRIOR_POWER)
-    answer = _answer(problem, system.poisson() * weights, weights)
-    report = {"filter": "poisson", "alpha": None, "prior_power": DEFAULT_PRIOR_POWER}
-    return LearnResult(answer, {**report, "leave_one_out_accuracy": None, "candidates": []})
-
-
-def _answer(
-    problem: Problem[Labels], coefficients: np.ndarray, weights: np.ndarray
-) -> SpreadingPredictor:
-    """The answer of unmixed coefficients, already weighted."""
-    settings, labels = problem.settings, problem.labels
-    share = prior = mean_label(labels.counts)
-    if not isinstance(settings.class_balance, str):
-        prior = given_prior(settings.class_balance, labels.n_classes)
-    answer = SpreadingPredictor(coefficients, weights, prior, own_shift=-share * weights)
-    return with_class_shares(answer, problem) if settings.balances("share") else answer
-
-
-def _with_system(problem: Problem[Labels], spectrum: Spectrum) -> Problem[Labels]:
-    """The problem with all eigenvectors in place of what label spreading would do with."""
-    problem = replace(problem)
-    problem.__dict__["system"] = spectrum
-    return problem
+        return LearnResult(answer, report)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,6 @@ from biglp._learn.base import (
     Problem,
     centre_and_spread,
     part_of_labels,
-    to_float64,
 )
 from biglp._learn.spreading import ALPHAS
 
@@ -99,14 +97,26 @@ class RegressionMethod(Method):
     @classmethod
     def learn(cls, problem: Problem[Targets]) -> LearnResult:
         """Choose α and the blend."""
-        graph, labels = problem.graph, problem.labels
-        part = part_of_labels(labels, MOST_LABELLED, problem.settings.seed)
+        settings, labels, system = problem.settings, problem.labels, problem.system
+        part = part_of_labels(labels, MOST_LABELLED, settings.seed)
         features = to_dense(problem.views[0].mixed_features(part.rows))
-        alpha, by_graph, errors = _choose_alpha(problem, features, part)
-        sample = to_float64(to_numpy(problem.sample_rows))
-        known = to_float64(to_numpy(graph.take(part.rows)))
+        # α of least leave-one-out error over all targets.
+        alphas = ALPHAS if settings.alpha is None else (settings.alpha,)
+        if settings.alpha is None and len(part.rows) < MIN_HELD_OUT:
+            alphas = (DEFAULT_ALPHA,)
+        by_graph = {a: held_out_values(system, features, part.columns, a) for a in alphas}
+        candidates = [
+            {"alpha": a, "error": _error(values, part).mean().item()}
+            for a, values in by_graph.items()
+        ]
+        alpha = min(candidates, key=lambda candidate: candidate["error"])["alpha"]
+        sample, known = (
+            to_numpy(rows).astype(np.float64, copy=False)
+            for rows in (problem.sample_rows, problem.graph.take(part.rows))
+        )
         ridge = fit_ridge(known, part.values, part.weights, centre_and_spread(sample)[1])
-        opinions = np.stack([by_graph, ridge.held_out, held_out_mean(part.values, part.weights)])
+        mean = held_out_mean(part.values, part.weights)
+        opinions = np.stack([by_graph[alpha], ridge.held_out, mean])
         shares = blend(opinions, part.values, part.weights)
         coefficients, n_iter = problem.spread(alpha)
         answer = RegressionPredictor(
@@ -118,50 +128,24 @@ class RegressionMethod(Method):
             mean=labels.mean,
             spread=labels.spread,
         )
+        together = np.einsum("eq,elq->lq", shares, opinions)
+        # In the units of the labels.
+        errors = [(part.spread * _error(said, part)).tolist() for said in (*opinions, together)]
         report = {
             "alpha": alpha,
-            "candidates": errors,
-            **_report(opinions, shares, part),
-            "spectral_radius": problem.system.radius,
+            "candidates": candidates,
+            "members": [
+                {"member": name, "weight": share.tolist(), "error": error}
+                for name, share, error in zip(MEMBERS, shares, errors, strict=False)
+            ],
+            "held_out_labels": len(part.rows),
+            "held_out_error": errors[-1],
+            "trustworthy": len(part.rows) >= 30,
+            "spectral_radius": system.radius,
         }
         return LearnResult(answer, report, n_iter)
-
-
-def _choose_alpha(
-    problem: Problem[Targets], features: np.ndarray, part: Targets
-) -> tuple[float, np.ndarray, list[dict[str, float]]]:
-    """α of least leave-one-out error over all targets, what it says, and all candidates."""
-    given = problem.settings.alpha
-    alphas = ALPHAS if given is None else (given,)
-    if given is None and len(part.rows) < MIN_HELD_OUT:
-        alphas = (DEFAULT_ALPHA,)
-    held_out = {a: held_out_values(problem.system, features, part.columns, a) for a in alphas}
-    errors = [
-        {"alpha": a, "error": _error(predicted, part).mean().item()}
-        for a, predicted in held_out.items()
-    ]
-    best = min(errors, key=lambda candidate: candidate["error"])["alpha"]
-    return best, held_out[best], errors
 
 
 def _error(predicted: np.ndarray, part: Targets) -> np.ndarray:
     """Root of the mean squared error of each target, in units of its spread.  (q,)."""
     return np.sqrt(np.average((predicted - part.values) ** 2, axis=0, weights=part.weights))
-
-
-def _report(opinions: np.ndarray, shares: np.ndarray, part: Targets) -> dict[str, Any]:
-    together = np.einsum("eq,elq->lq", shares, opinions)
-    members = [
-        {
-            "member": name,
-            "weight": share.tolist(),
-            "error": (part.spread * _error(predicted, part)).tolist(),
-        }
-        for name, share, predicted in zip(MEMBERS, shares, opinions, strict=True)
-    ]
-    return {
-        "members": members,
-        "held_out_labels": len(part.rows),
-        "held_out_error": (part.spread * _error(together, part)).tolist(),
-        "trustworthy": len(part.rows) >= 30,
-    }

@@ -92,38 +92,73 @@ def as_probabilities(scores: Array, prior: np.ndarray) -> tuple[Array, int]:
     return scores, n_unreached
 
 
-@dataclass(frozen=True)
-class Choice:
-    """α and the prior power, with the leave-one-out accuracy of every candidate."""
-
-    alpha: float
-    prior_power: float
-    accuracy: float | None = None
-    candidates: tuple[dict[str, Any], ...] = ()
-
-    def describe(self) -> dict[str, Any]:
-        """Facts for the report."""
-        return {
-            "alpha": self.alpha,
-            "prior_power": self.prior_power,
-            "leave_one_out_accuracy": self.accuracy,
-            "candidates": list(self.candidates),
-        }
-
-
 class SpreadingMethod(Method):
     """Label spreading at one α."""
 
     @classmethod
     def learn(cls, problem: Problem[Labels]) -> LearnResult:
-        """Choose, propagate, and balance the classes."""
-        labelled = rows_to_choose_by(problem, problem.settings.alpha is None)
-        choice = choose(problem, labelled)
-        answer, n_iter = decide(problem, choice)
-        if problem.settings.balances("share"):
+        """Choose α and the class prior where the user has not, propagate, balance the classes."""
+        settings, labels, sums = problem.settings, problem.labels, problem.sums
+        alphas = ALPHAS if settings.alpha is None else (settings.alpha,)
+        powers: tuple[float, ...] = (DEFAULT_PRIOR_POWER,)
+        trial = settings
+        if settings.balances("auto"):
+            powers = PRIOR_POWERS
+        elif settings.balances("share"):
+            # Thresholds come from all rows; for choosing α, class mass with the same prior will do.
+            powers, trial = (1.0,), replace(settings, class_balance="mass")
+        labelled = rows_to_choose_by(problem, settings.alpha is None)
+        candidates: list[dict[str, Any]] = []
+        best = {"alpha": settings.alpha or DEFAULT_ALPHA, "prior_power": DEFAULT_PRIOR_POWER}
+        if labelled is not None and len(alphas) * len(powers) > 1:
+            targets = labelled.targets(labels.n_classes)
+            for alpha in alphas:
+                scores, masses = leave_one_out(problem.system, labelled, alpha)
+                if settings.balances("centre"):
+                    scores = centred(scores, labels.counts - targets)
+                for power in powers:
+                    found = scores * balance_weights(trial, labels, masses, power)
+                    right = share_found(found, targets)
+                    candidates.append({"alpha": alpha, "prior_power": power, "accuracy": right})
+            # Among equals the one nearest the defaults.
+            best = max(
+                candidates,
+                key=lambda candidate: (
+                    round(candidate["accuracy"], 6),
+                    -abs(candidate["prior_power"] - DEFAULT_PRIOR_POWER),
+                    -abs(np.log((1 - candidate["alpha"]) / (1 - DEFAULT_ALPHA))),
+                ),
+            )
+
+        alpha = best["alpha"]
+        coefficients, n_iter = problem.spread(alpha)
+        mass = class_mass(labels.counts, sums.totals @ coefficients, alpha)
+        weights = balance_weights(settings, labels, mass, best["prior_power"])
+        prior = power_prior(labels.counts, 1.0)
+        if not isinstance(settings.class_balance, str):
+            prior = given_prior(settings.class_balance, labels.n_classes)
+        shift = np.zeros(1)
+        if settings.balances("centre"):
+            coefficients = centred(coefficients, labels.counts)
+            shift = (alpha - 1.0) * mean_label(labels.counts)
+        unmixed = without_noise(sums.unmix(coefficients * weights), sums, alpha)
+        answer = SpreadingPredictor(unmixed, (1.0 - alpha) * weights, prior, shift)
+        if settings.balances("share"):
             answer = with_class_shares(answer, problem)
-        report = {**choice.describe(), "spectral_radius": problem.system.radius}
+        report = {
+            "alpha": alpha,
+            "prior_power": best["prior_power"],
+            "leave_one_out_accuracy": best.get("accuracy"),
+            "candidates": candidates,
+            "spectral_radius": problem.system.radius,
+        }
         return LearnResult(answer, report, n_iter)
+
+
+def share_found(scores: np.ndarray, targets: np.ndarray) -> float:
+    """Share of the labels that are the largest score of their row; targets are w·Y.  (l, c)."""
+    best = scores.argmax(axis=1)[:, None]
+    return float(np.take_along_axis(targets, best, axis=1).sum() / targets.sum())
 
 
 def rows_to_choose_by(problem: Problem[Labels], open_alpha: bool) -> LabelledRows | None:
@@ -135,59 +170,7 @@ def rows_to_choose_by(problem: Problem[Labels], open_alpha: bool) -> LabelledRow
     most = problem.system.most_labelled
     if not most:  # nothing can be told from the few labels that there is time for in a large graph
         return None
-    part = part_of_labels(problem.labels, most, problem.settings.seed)
-    return LabelledRows(problem.views[0].mixed_features(part.rows), part.codes, part.given)
-
-
-def choose(problem: Problem[Labels], labelled: LabelledRows | None) -> Choice:
-    """Choose α and the class prior where the user has not."""
-    settings, labels = problem.settings, problem.labels
-    alphas = ALPHAS if settings.alpha is None else (settings.alpha,)
-    powers = PRIOR_POWERS if settings.balances("auto") else (DEFAULT_PRIOR_POWER,)
-    if settings.balances("share"):
-        # Thresholds come from all rows; for choosing α, class mass with the same prior will do.
-        settings, powers = replace(settings, class_balance="mass"), (1.0,)
-    if labelled is None or len(alphas) * len(powers) == 1:
-        return Choice(settings.alpha or DEFAULT_ALPHA, DEFAULT_PRIOR_POWER)
-    candidates = []
-    targets = labelled.targets(labels.n_classes)
-    for alpha in alphas:
-        scores, masses = leave_one_out(problem.system, labelled, alpha)
-        if settings.balances("centre"):
-            scores = centred(scores, labels.counts - targets)
-        for power in powers:
-            weights = balance_weights(settings, labels, masses, power)
-            best = (scores * weights).argmax(axis=1)[:, None]
-            accuracy = np.take_along_axis(targets, best, axis=1).sum() / targets.sum()
-            candidates.append({"alpha": alpha, "prior_power": power, "accuracy": float(accuracy)})
-    # Among equals the one nearest the defaults.
-    best_one = max(
-        candidates,
-        key=lambda candidate: (
-            round(candidate["accuracy"], 6),
-            -abs(candidate["prior_power"] - DEFAULT_PRIOR_POWER),
-            -abs(np.log((1 - candidate["alpha"]) / (1 - DEFAULT_ALPHA))),
-        ),
-    )
-    return Choice(**best_one, candidates=tuple(candidates))
-
-
-def decide(problem: Problem[Labels], choice: Choice) -> tuple[SpreadingPredictor, int]:
-    """Propagate with the chosen α and balance the classes; also return the iterations used."""
-    settings, labels, alpha = problem.settings, problem.labels, choice.alpha
-    coefficients, n_iter = problem.spread(alpha)
-    mass = class_mass(labels.counts, problem.sums.totals @ coefficients, alpha)
-    weights = balance_weights(settings, labels, mass, choice.prior_power)
-    prior = power_prior(labels.counts, 1.0)
-    if not isinstance(settings.class_balance, str):
-        prior = given_prior(settings.class_balance, labels.n_classes)
-    shift = np.zeros(1)
-    if settings.balances("centre"):
-        coefficients = centred(coefficients, labels.counts)
-        shift = (alpha - 1.0) * mean_label(labels.counts)
-    unmixed = problem.sums.unmix(coefficients * weights)
-    unmixed = without_noise(unmixed, problem.sums, alpha)
-    return SpreadingPredictor(unmixed, (1.0 - alpha) * weights, prior, shift), n_iter
+    return problem.labelled(part_of_labels(problem.labels, most, problem.settings.seed))
 
 
 def balance_weights(

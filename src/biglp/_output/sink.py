@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -105,6 +104,8 @@ class FileSink(Sink):
     """IDs of the rows, which a table has beside the answers; they are read when it is made."""
     more_columns: tuple[str, ...] = ()
     """Further numbers that are given for each row."""
+    names: list[str]
+    """Names of the files that a commit leaves."""
     columns: dict[str, tuple[np.dtype[Any], int]]
     """Type and width of what is kept; a width of 0 is one number a row."""
 
@@ -138,11 +139,6 @@ class FileSink(Sink):
                 else {"top_classes": (label, top), "top_probabilities": (number, top)}
             )
         self.columns |= dict.fromkeys(self.more_columns, (number, 0))
-
-    @property
-    @abstractmethod
-    def names(self) -> list[str]:
-        """Names of the files that a commit leaves."""
 
     @abstractmethod
     def resumable(self) -> bool:
@@ -185,12 +181,7 @@ class FileSink(Sink):
         self.open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is None:
             self.commit()
         else:
@@ -243,12 +234,11 @@ class NpySink(FileSink):
             name: self.folder / f"{'labels' if name == 'label' else name}.npy"
             for name in self.columns
         }
+        self.names = [path.name for path in self.paths.values()]
         self.parts = {name: path.with_name(path.name + PART) for name, path in self.paths.items()}
-        self._begin()
-
-    @property
-    def names(self) -> list[str]:
-        return [path.name for path in self.paths.values()]
+        self._lock = threading.Lock()
+        self._handles: dict[str, int] = {}
+        self._closers: list[Any] = []
 
     def resumable(self) -> bool:
         for name, part in self.parts.items():
@@ -268,7 +258,13 @@ class NpySink(FileSink):
                 if resume and part.exists() and part.stat().st_size == size:
                     continue
                 with explained_writing(self.paths[name]), open(part, "wb") as file:
-                    reserve(file.fileno(), size)
+                    try:  # on disk, and not in name only, where the system can
+                        os.posix_fallocate(file.fileno(), 0, size)
+                    except (AttributeError, OSError) as error:  # macOS; some file systems
+                        unable = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+                        if isinstance(error, OSError) and error.errno not in unable:
+                            raise
+                        os.ftruncate(file.fileno(), size)
                     file.write(npy_header(dtype, shape))
         except BaseException:
             self.abort()
@@ -317,30 +313,13 @@ class NpySink(FileSink):
             while self._closers:
                 self._closers.pop()()
 
-    def _begin(self) -> None:
-        self._lock = threading.Lock()
-        self._handles: dict[str, int] = {}
-        self._closers: list[Any] = []
-
     def __getstate__(self) -> dict[str, Any]:
         """Other processes open the files themselves."""
         private = ("_lock", "_handles", "_closers")
         return {name: value for name, value in self.__dict__.items() if name not in private}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._begin()
-
-
-def reserve(handle: int, size: int) -> None:
-    """Make a file ``size`` bytes long, on disk and not in name only where the system can."""
-    try:
-        os.posix_fallocate(handle, 0, size)
-    except (AttributeError, OSError) as error:  # macOS; file systems that cannot
-        unable = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
-        if isinstance(error, OSError) and error.errno not in unable:
-            raise
-        os.ftruncate(handle, size)
+        self.__dict__.update(state, _lock=threading.Lock(), _handles={}, _closers=[])
 
 
 class ArraySink(Sink):

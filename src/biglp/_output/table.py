@@ -49,10 +49,7 @@ class TableSink(NpySink):
         self.path = Path(path)
         stage = self.path.with_name(f".{self.path.name}.rows")
         super().__init__(stage, n_rows, classes, outputs, top)
-
-    @property
-    def names(self) -> list[str]:
-        return [self.path.name]
+        self.names = [self.path.name]
 
     def commit(self) -> None:
         """Write the table, whole or not at all; after an error the answers are still there."""
@@ -215,11 +212,8 @@ class MapSink(ParquetSink):
     def __init__(self, answers: FileSink, folder: Path) -> None:
         super().__init__(folder / MAP, answers.n_rows, answers.classes, ("label", "confidence"))
         self.answers = answers
+        self.names = [*answers.names, *self.names]
         self.ids = answers.ids
-
-    @property
-    def names(self) -> list[str]:
-        return [*self.answers.names, *super().names]
 
     def resumable(self) -> bool:
         return self.answers.resumable() and super().resumable()

@@ -170,9 +170,9 @@ FRAME = {
     "right": WIDTH - RIGHT,
     "top": TOP,
     "bottom": HEIGHT - BOTTOM,
-    "x_ticks": [{"at": _x(share), "text": f"{share:.0%}"} for share in (0.0, 0.25, 0.5, 0.75, 1.0)],
 }
 """Size and axes."""
+QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def histogram(values: np.ndarray, low: float = 0.0, high: float = 1.0) -> dict[str, Any]:
@@ -181,11 +181,11 @@ def histogram(values: np.ndarray, low: float = 0.0, high: float = 1.0) -> dict[s
     top = max(int(counts.max(initial=0)), 1) / max(len(values), 1)
     shares = counts / max(len(values), 1)
     width = (high - low) or 1.0
-    chart: dict[str, Any] = {**FRAME}
+    ticks = [(share, f"{share:.0%}") for share in QUARTERS]
     if (low, high) != (0.0, 1.0):
-        chart["x_ticks"] = [
-            {"at": _x(share), "text": f"{low + share * width:.3g}"} for share in (0.0, 0.5, 1.0)
-        ]
+        ticks = [(share, f"{low + share * width:.3g}") for share in (0.0, 0.5, 1.0)]
+    chart: dict[str, Any] = {**FRAME}
+    chart["x_ticks"] = [{"at": _x(share), "text": text} for share, text in ticks]
     chart["y_ticks"] = [{"at": _y(part), "text": f"{part * top:.0%}"} for part in (0.0, 0.5, 1.0)]
     at = [_x((edge - low) / width) for edge in edges]
     chart["bars"] = [
@@ -204,6 +204,7 @@ def histogram(values: np.ndarray, low: float = 0.0, high: float = 1.0) -> dict[s
 def reliability(groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Points of confidence against the share that was right, with 90 % intervals (Wilson's)."""
     chart: dict[str, Any] = {**FRAME}
+    chart["x_ticks"] = [{"at": _x(share), "text": f"{share:.0%}"} for share in QUARTERS]
     chart["y_ticks"] = [{"at": _y(share), "text": f"{share:.0%}"} for share in (0.0, 0.5, 1.0)]
     chart["diagonal"] = {"x1": _x(0), "y1": _y(0), "x2": _x(1), "y2": _y(1)}
     chart["points"] = [

@@ -105,7 +105,10 @@ class CacheStore:
         # Everything that the converted rows depend on.
         facts: dict[str, Any] = {
             "code": code_digest() if self.is_named else "",
-            "files": [stamp.facts() for stamp in stamps],
+            "files": [
+                {"path": os.path.abspath(s.path), "size": s.size, "mtime_ns": s.mtime_ns}
+                for s in stamps
+            ],
             "columns": options.columns,
             "left_out": [options.label_column, *options.drop],
             "categorical": options.categorical,
@@ -131,7 +134,9 @@ class CacheStore:
             digest = meta.pop("sha256")
         except (OSError, ValueError, KeyError, AttributeError, TypeError):
             return None
-        if meta.get("facts") != self._facts or digest != _digest(meta):
+        text = json.dumps(meta, sort_keys=True)
+        damaged = digest != hashlib.sha256(text.encode()).hexdigest()
+        if damaged or meta.get("facts") != self._facts:
             return None
         logger.info("%s: using the rows converted earlier in %s", self.name, self.folder)
         return Encoding.from_json(meta["encoding"])
@@ -160,15 +165,15 @@ class CacheStore:
                 encoding = convert(part)
                 for path in part.glob("*.npy"):
                     if not path.with_name(path.name + ENDING).exists():
-                        running = RunningSums(0)
                         with open(path, "rb") as file:
-                            while piece := file.read(AT_ONCE * STRETCH):
-                                running.add(memoryview(piece))
-                        running.write(path)
+                            pieces = iter(lambda: file.read(AT_ONCE * STRETCH), b"")
+                            sums = np.concatenate([_summed(piece) for piece in pieces])
+                            _write_sums(path, file.tell(), sums)
                 if self.is_named:  # a temporary folder need not outlive a power cut
                     sync_files(part)
                 meta = {"facts": self._facts, "encoding": encoding.to_json()}
-                text = json.dumps(meta | {"sha256": _digest(meta)})
+                text = json.dumps(meta, sort_keys=True)
+                text = json.dumps(meta | {"sha256": hashlib.sha256(text.encode()).hexdigest()})
                 (part / META).write_text(text, encoding="utf-8")
                 if self.folder.exists():  # an old one is damaged
                     shutil.rmtree(self.folder, ignore_errors=True)
@@ -191,10 +196,6 @@ class CacheStore:
             f"{format_bytes(RESERVE_BYTES)} that are left to other programs, and "
             f"{format_bytes(free)} are free"
         )
-
-
-def _digest(meta: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
 
 
 def no_room(name: str, shortage: str) -> OutputError:
@@ -243,18 +244,18 @@ class CachedSource(Source):
         self._original: Source | None = None
 
     def read(self, start: int, stop: int) -> Rows:
-        return self._reader().read(start, stop)
+        # The original is not looked at for every block: who sweeps does so before and after.
+        rows = self._rows if self.folder.exists() else self._original_rows()
+        return rows.read(start, stop)
 
     def take(self, indices: np.ndarray) -> Rows:
-        return self._reader().take(np.asarray(indices))
+        rows = self._rows if self.folder.exists() else self._original_rows()
+        return rows.take(np.asarray(indices))
 
     def compare_columns(self) -> dict[str, Any]:
         return {} if self.compare is None else self.compare()
 
-    def _reader(self) -> Any:
-        # The original is not looked at for every block: who sweeps does so before and after.
-        if self.folder.exists():
-            return self._rows
+    def _original_rows(self) -> Source:
         if self._open_original is None:
             raise BadRowsError(
                 f"{self.name} was converted to raw rows in {self.folder}, which is gone or cannot "
@@ -284,30 +285,41 @@ class NpyWriter(AbstractContextManager["NpyWriter"]):
         self, path: Path, dtype: Any, entry_shape: tuple[int, ...] = (), *, sums: bool = True
     ) -> None:
         self._path = path
-        self._sums = RunningSums(NPY_HEADER_BYTES) if sums else None
         self.dtype = np.dtype(dtype)
         self.entry_shape = entry_shape
         self.length = 0
         self._file = open(path, "xb")  # noqa: SIM115 - closed by __exit__
         self._file.write(bytes(NPY_HEADER_BYTES))
+        self._open = bytearray(NPY_HEADER_BYTES)  # the stretch that is not full yet
+        self._sums: list[np.ndarray] | None = [] if sums else None
 
     def append(self, entries: np.ndarray) -> None:
         """Write entries after those that are there."""
         entries = np.ascontiguousarray(entries, dtype=self.dtype)
         content = entries.reshape(-1).view(np.uint8).data
         self._file.write(content)
-        if self._sums is not None:
-            self._sums.add(content)
         self.length += len(entries)
+        if self._sums is None:
+            return
+        missing = min(STRETCH - len(self._open), len(content))
+        self._open += content[:missing]
+        if len(self._open) == STRETCH:
+            whole = missing + (len(content) - missing) // STRETCH * STRETCH
+            self._sums += [_summed(self._open), _summed(content[missing:whole])]
+            self._open = bytearray(content[whole:])
 
     def __exit__(self, *error: Any) -> None:
         try:
             if error[0] is None:
+                size = self._file.tell()
                 self._file.seek(0)
                 header = npy_header(self.dtype, (self.length, *self.entry_shape))
                 self._file.write(header)
-                if self._sums is not None:
-                    self._sums.write(self._path, header)
+                if self._sums is None:
+                    return
+                sums = np.concatenate([*self._sums, _summed(self._open)])
+                sums[:1] += _summed(header)  # where zeros were
+                _write_sums(self._path, size, sums)
         finally:
             self._file.close()
 
@@ -385,32 +397,11 @@ class CsrFiles:
 # each stretch once, when it first reads from it.
 
 
-class RunningSums:
-    """Sums of a file that is being written, of which ``head`` bytes are written last."""
-
-    def __init__(self, head: int) -> None:
-        self._open = bytearray(head)
-        self._sums: list[np.ndarray] = []
-        self._size = head
-
-    def add(self, piece: Any) -> None:
-        self._size += len(piece)
-        missing = min(STRETCH - len(self._open), len(piece))
-        self._open += piece[:missing]
-        if len(self._open) < STRETCH:
-            return
-        whole = missing + (len(piece) - missing) // STRETCH * STRETCH
-        self._sums += [_summed(self._open), _summed(piece[missing:whole])]
-        self._open = bytearray(piece[whole:])
-
-    def write(self, path: Path, head: bytes = b"") -> None:
-        """Write the sums beside the file, now that its beginning is known."""
-        sums = np.concatenate([*self._sums, _summed(self._open)])
-        if head:
-            sums[:1] += _summed(head)
-        sums = np.concatenate([np.array([self._size], dtype=np.uint64), sums])
-        content = np.append(sums, sums.sum(dtype=np.uint64)).tobytes()
-        path.with_name(path.name + ENDING).write_bytes(content)
+def _write_sums(path: Path, size: int, sums: np.ndarray) -> None:
+    """Write the sums of a file beside it."""
+    sums = np.concatenate([np.array([size], dtype=np.uint64), sums])
+    content = np.append(sums, sums.sum(dtype=np.uint64)).tobytes()
+    path.with_name(path.name + ENDING).write_bytes(content)
 
 
 class CheckedFile(RawFile):

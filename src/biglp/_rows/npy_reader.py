@@ -11,6 +11,7 @@ same pages back) and, unlike a reused buffer, never changes a block that a calle
 from __future__ import annotations
 
 import os
+import warnings
 import weakref
 from collections import deque
 from itertools import pairwise
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import BadRowsError
-from biglp._files.local import FileStamp, open_handle, read_at, unwarned
+from biglp._files.local import FileStamp, open_handle, read_at
 
 READ_AHEAD_BYTES = 32 << 20
 JOIN_GAP_BYTES = 32 << 10
@@ -38,7 +39,7 @@ class RawFile:
     def __init__(self, path: str | os.PathLike[str], stamp: FileStamp | None = None) -> None:
         self.stamp = stamp or FileStamp.of(path)
         try:
-            with unwarned():
+            with warnings.catch_warnings(action="ignore"):
                 mapped = np.load(path, mmap_mode="r", allow_pickle=False)
         except Exception as error:  # a damaged header can fail in any layer of its parser
             raise BadRowsError(
@@ -63,7 +64,16 @@ class RawFile:
         out = np.empty((stop - start, *self.shape[1:]), dtype=self.dtype)
         first = self._offset + start * self._entry_bytes
         self._fill(out.reshape(-1).view(np.uint8).data, first)
-        self._read_ahead(first, first + out.nbytes)
+        # Ask for the next bytes when blocks are read in order (by one thread or several).
+        end, in_order = first + out.nbytes, first in self._ends
+        self._ends.append(end)
+        if not in_order:
+            self._asked = end
+        elif end + READ_AHEAD_BYTES // 2 > self._asked:
+            begin, self._asked = max(self._asked, end), end + READ_AHEAD_BYTES
+            if hasattr(os, "posix_fadvise"):
+                length = self._asked - begin
+                os.posix_fadvise(self._open(), begin, length, os.POSIX_FADV_WILLNEED)
         return out
 
     def take(self, indices: np.ndarray) -> np.ndarray:
@@ -109,12 +119,10 @@ class RawFile:
 
     def ask_for(self, start: int, stop: int) -> None:
         """Let the disk begin with entries that will be read soon."""
-        if not self._by_columns:
+        # Not on macOS, where the system guesses well enough.
+        if not self._by_columns and hasattr(os, "posix_fadvise"):
             size = self._entry_bytes
-            self._will_need(self._offset + start * size, (stop - start) * size)
-
-    def _will_need(self, position: int, length: int) -> None:
-        if hasattr(os, "posix_fadvise"):  # not on macOS, where the system guesses well enough
+            position, length = self._offset + start * size, (stop - start) * size
             os.posix_fadvise(self._open(), position, length, os.POSIX_FADV_WILLNEED)
 
     def _fill(self, view: memoryview, position: int) -> None:
@@ -128,17 +136,6 @@ class RawFile:
                     "rows; it was cut short while being read. Write it again and run again."
                 )
             done += got
-
-    def _read_ahead(self, first: int, end: int) -> None:
-        """Ask for the next bytes when blocks are read in order (by one thread or several)."""
-        in_order = first in self._ends
-        self._ends.append(end)
-        if not in_order:
-            self._asked = end
-            return
-        if end + READ_AHEAD_BYTES // 2 > self._asked:
-            begin, self._asked = max(self._asked, end), end + READ_AHEAD_BYTES
-            self._will_need(begin, self._asked - begin)
 
     def _open(self) -> int:
         if self._handle is None:

@@ -22,14 +22,13 @@ from biglp._files.copies import (
     copying_to,
     fitting,
     is_folder,
-    is_there,
     keep_alive,
     local_names,
     names_below,
     origin,
     stamps_once,
 )
-from biglp._files.lakes import inside_a_table, is_lake, live_files, refuse_parts, table_above
+from biglp._files.lakes import inside_a_table, lake_of, live_files, refuse_parts, table_above
 from biglp._files.local import FileStamp
 from biglp._files.uri import StorePath, as_place, is_uri, no_such_file, plain_name, split_inside
 from biglp._rows.arrays import ArraySource, CsrSource, TensorSource, fill_missing
@@ -75,8 +74,9 @@ def as_source(X: Any, **options: Any) -> Source:
         with copying_to(folder, reading.progress):
             files = InputFiles.of(X)
             source = files.open(reading)
-        keep_alive(source, files)
-        source.name = origin(source.name)
+        if files.in_stores:
+            keep_alive(source, files)
+            source.name = origin(source.name)
         return source
     if type(X).__module__.partition(".")[0] in ("dask", "dask_expr"):
         from biglp._rows.dask import open_dask  # Dask is loaded: X is made of it
@@ -152,6 +152,8 @@ class InputFiles:
     """Whether the rows have named columns."""
     in_files: bool = True
     """Whether the rows are in files, and not made up."""
+    in_stores: bool = False
+    """Whether any of the files are in a store."""
 
     def __init__(self, paths: Any, *, for_labels: bool = False) -> None:
         self.paths = paths
@@ -165,6 +167,7 @@ class InputFiles:
                     return
         self._by_path = list(_look_up(paths))
         self.names = files = tuple(file for path in self._by_path for file in path.files)
+        self.in_stores = any(map(is_uri, files))
         endings = {ending(file) for file in files}
         formats = [listing for listing in LISTINGS.values() if endings <= {*listing.endings}]
         formats.sort(key=lambda listing: (listing.holds == "labels") != for_labels)
@@ -185,7 +188,7 @@ class InputFiles:
     @cached_property
     def files(self) -> tuple[str, ...]:
         """Names of files on this machine; those of a store are copied when this is asked for."""
-        return local_names(self, self.names) if self.in_files else self.names
+        return local_names(self, self.names) if self.in_stores else self.names
 
     @property
     def format(self) -> Format:
@@ -222,9 +225,10 @@ class InputFiles:
                 facts[plain_name(path)] = version
                 continue
             files = {name: split_inside(name)[0] for name in names}
-            stored = stamps_once([as_place(file) for file in files.values() if is_uri(file)])
+            places = [as_place(file) for file in files.values() if self.in_stores and is_uri(file)]
+            stored = stamps_once(places) if places else {}
             for name, file in files.items():
-                if is_uri(file):
+                if file not in self.stamps:
                     facts[plain_name(name)] = str(stored[str(as_place(file))])
                     continue
                 stamp = self.stamps[file]
@@ -288,17 +292,18 @@ def _look_up(paths: Any) -> Iterator[PathFiles]:
         return
     name, inside = split_inside(paths)
     path = as_place(name)
-    if is_lake(path):
+    if lake_of(path):
         yield PathFiles(paths, *asked_once(live_files, path))
         return
     files = [path]
     if is_folder(path) and ending(str(path)) not in _folder_endings():
         files = [path / name for name in _rows_among(names_below(path), str(path))]
     else:
-        if not is_there(path):
+        stored = isinstance(path, StorePath)
+        if not (asked_once(StorePath.exists, path) if stored else path.exists()):
             if glob.has_magic(getattr(path, "path", str(path))):
                 files = sorted(fitting(path), key=lambda file: natural_key(str(file)))
-            elif isinstance(path, StorePath):
+            elif stored:
                 raise no_such_file(str(path))
             else:
                 FileStamp.of(path)  # which says that it is not there

@@ -18,6 +18,7 @@ from biglp._rows.source import DECODED_BYTES, Source, take_rows
 from biglp._transforms.base import Chain
 from biglp._transforms.project import PROJECT_ABOVE
 
+PLAIN = Chain()
 KEPT_BYTES = 16 << 20
 """Projected rows are stored when all of them take no more than this. A projection from hundreds of
 features to a few dozen is the slowest step of preparing rows, and its result is small: 20,000
@@ -74,12 +75,12 @@ class PreparedRows(Source):
         self,
         inner: Source,
         dtype: np.dtype[Any],
-        chain: Chain | None = None,
+        chain: Chain = PLAIN,
         device: str = "cpu",
         stay: bool = False,
     ) -> None:
         self.inner = inner
-        self.chain = chain = chain or Chain()
+        self.chain = chain
         self.n_rows = inner.n_rows
         self.n_features = chain.width(inner.n_features)
         if not inner.is_sparse:  # of which a row holds few
@@ -254,11 +255,11 @@ class Sample:
         dtype: np.dtype[Any],
         seed: int,
         largest: int = 0,
-        chain: Chain | None = None,
+        chain: Chain = PLAIN,
     ) -> None:
         self.source, self.dtype, self.seed = source, dtype, seed
         self.n_rows, self.n_kept = source.n_rows, 0
-        self.chain = chain or Chain()
+        self.chain = chain
         first = SAMPLE_ROWS
         if not source.is_sparse:
             first = min(first, max(SAMPLE_BYTES // (source.n_features * dtype.itemsize), 100))
@@ -290,14 +291,39 @@ class Sample:
         """The first n rows, through the chain; read by several threads where these are given."""
         n = min(n, self.ends[-1])
         with self._lock:
-            while len(self._numbers) < n:
-                self._read_on(n_threads)
-            rows = self._prepared
+            while len(self._numbers) < n:  # the next stretch
+                if len(self._numbers) not in (0, *self.ends):  # some of it was let go
+                    self._numbers = self._ranks = np.empty(0, dtype=np.int64)
+                    self._prepared = None
+                first = len(self._numbers)
+                last = next(end for end in self.ends if end > first)
+                chosen = self.order[first:last]
+                within = np.argsort(chosen)
+                if first == 0:
+                    # Rows too large to be scaled are found out by what comes of them.
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        rows = self.chain.apply(self.raw())
+                    self._raw = None
+                    self._numbers, self._ranks, self._prepared = chosen[within], within, rows
+                    continue
+                source = PreparedRows(self.source, self.dtype, self.chain)
+                rows = to_numpy(take_rows(source, chosen[within], n_threads))
+                numbers = np.concatenate([self._numbers, chosen[within]])
+                ranks = np.concatenate([self._ranks, first + within])
+                order = np.argsort(numbers)
+                if sparse.issparse(rows):
+                    merged = sparse.vstack([self._prepared, rows], format="csr")[order]
+                else:
+                    merged = np.empty((last, rows.shape[1]), dtype=rows.dtype)
+                    back = np.argsort(order)
+                    merged[back[:first]], merged[back[first:]] = self._prepared, rows
+                self._numbers, self._ranks, self._prepared = numbers[order], ranks[order], merged
+            stored = self._prepared
             if n < len(self._numbers):
-                rows = rows[self._ranks < n]
+                stored = stored[self._ranks < n]
             if self._settled:
                 self.let_go()
-            return rows
+            return stored
 
     def keeps(self, n: int) -> bool:
         """Whether the first n rows stay in memory once the graph is made."""
@@ -335,35 +361,6 @@ class Sample:
                 first = self._ranks < self.n_kept
                 self._prepared = stored[first] if self.n_kept else None
                 self._numbers, self._ranks = self._numbers[first], self._ranks[first]
-
-    def _read_on(self, n_threads: int) -> None:
-        """Read and prepare the next stretch."""
-        if len(self._numbers) not in (0, *self.ends):  # some of it was let go
-            self._numbers = self._ranks = np.empty(0, dtype=np.int64)
-            self._prepared = None
-        first = len(self._numbers)
-        last = next(end for end in self.ends if end > first)
-        chosen = self.order[first:last]
-        within = np.argsort(chosen)
-        if first == 0:
-            # Rows too large to be scaled are found out by what comes of them, and explained then.
-            with np.errstate(over="ignore", invalid="ignore"):
-                rows = self.chain.apply(self.raw())
-            self._raw = None
-            self._numbers, self._ranks, self._prepared = chosen[within], within, rows
-            return
-        source = PreparedRows(self.source, self.dtype, self.chain)
-        rows = to_numpy(take_rows(source, chosen[within], n_threads))
-        numbers = np.concatenate([self._numbers, chosen[within]])
-        ranks = np.concatenate([self._ranks, first + within])
-        order = np.argsort(numbers)
-        if sparse.issparse(rows):
-            merged = sparse.vstack([self._prepared, rows], format="csr")[order]
-        else:
-            merged = np.empty((last, rows.shape[1]), dtype=rows.dtype)
-            back = np.argsort(order)
-            merged[back[:first]], merged[back[first:]] = self._prepared, rows
-        self._numbers, self._ranks, self._prepared = numbers[order], ranks[order], merged
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave rows behind: they can be read again."""

@@ -369,6 +369,8 @@ class Encoding:
     n_features: int = field(init=False, repr=False, compare=False)
     feature_names: tuple[str, ...] | None = field(init=False, repr=False, compare=False)
     """None where there are none, as for words."""
+    text_columns: list[str] = field(init=False, repr=False, compare=False)
+    """Columns whose words are counted."""
     words_from: int | None = field(init=False, repr=False, compare=False)
     """First feature of a sparse column, after all others; None when rows are dense."""
 
@@ -387,6 +389,7 @@ class Encoding:
             ("n_features", self.n_inputs if self.columns is None else sum(widths)),
             ("feature_names", names),
             ("words_from", words_from),
+            ("text_columns", [column.name for column in columns if column.sparse]),
         ):
             object.__setattr__(self, attribute, value)
 
@@ -401,11 +404,6 @@ class Encoding:
                 starts.append(end - n_tokens)
                 used = model
         return {"meaning": Meaning(used, starts=np.array(starts))} if starts else {}
-
-    @property
-    def text_columns(self) -> list[str]:
-        """Columns whose words are counted."""
-        return [column.name for column in self.columns or () if column.sparse]
 
     def column(self, name: str) -> Column | None:
         """The column of that name, or None."""

@@ -72,7 +72,19 @@ def first_rows(files: Sequence[TableFile], columns: Sequence[str]) -> tuple[pa.T
     try:
         table = pa.concat_tables(parts, promote_options="permissive")
     except pa.ArrowException as error:
-        raise _types_differ(files, columns, error) from error
+        # The file that has another type of column than the first.
+        for file in files[1:]:
+            for name in columns:
+                kind, other = files[0].schema.field(name).type, file.schema.field(name).type
+                if content_of(kind) != content_of(other):
+                    raise BadRowsError(
+                        f"{file.name}: column {name!r} holds {other} and {kind} in "
+                        f"{files[0].name}; the files of one table need columns of the same types. "
+                        "Leave it out (drop=, --drop), or write it as one type."
+                    ) from error
+        raise BadRowsError(
+            f"{files[0].name}: its files do not have columns of the same types: {error}."
+        ) from error
     # pandas before 3 writes a column of text whose values are all missing as one of no type: it
     # gets the type that it has in a later file.
     for index, name in enumerate(table.schema.names):
@@ -81,24 +93,6 @@ def first_rows(files: Sequence[TableFile], columns: Sequence[str]) -> tuple[pa.T
             known = next((kind for kind in types if not pa.types.is_null(kind)), pa.null())
             table = table.set_column(index, name, table.column(name).cast(known))
     return table, n_rows <= wanted
-
-
-def _types_differ(
-    files: Sequence[TableFile], columns: Sequence[str], error: Exception
-) -> BadRowsError:
-    """Say which file has another type of column than the first."""
-    for file in files[1:]:
-        for name in columns:
-            first, other = files[0].schema.field(name).type, file.schema.field(name).type
-            if content_of(first) != content_of(other):
-                return BadRowsError(
-                    f"{file.name}: column {name!r} holds {other} and {first} in {files[0].name}; "
-                    "the files of one table need columns of the same types. Leave it out (drop=, "
-                    "--drop), or write it as one type."
-                )
-    return BadRowsError(
-        f"{files[0].name}: its files do not have columns of the same types: {error}."
-    )
 
 
 def look_at_column(name: str, values: pa.ChunkedArray, *, guess: bool = True) -> ColumnSummary:
@@ -159,7 +153,7 @@ def look_at_column(name: str, values: pa.ChunkedArray, *, guess: bool = True) ->
         return replace(summary, constant=enough)
     low, high = float(numbers.min()), float(numbers.max())
     with np.errstate(over="ignore", invalid="ignore"):  # infinite numbers are refused later
-        # As np.median, whose checks take longer than a column's few numbers.
+        # As np.median, whose checks take longer than a column's few values.
         middle = [(len(numbers) - 1) // 2, len(numbers) // 2]
         median = 0.5 * float(np.partition(numbers, middle)[middle].sum())
     whole = np.isfinite(numbers).all() and (numbers == np.rint(numbers)).all()

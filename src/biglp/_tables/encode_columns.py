@@ -86,12 +86,12 @@ def make_encoding(files: Sequence[TableFile], options: ReadOptions) -> Encoding:
         chosen = (*options.columns, *(n for n in options.text if n not in options.columns))
     else:
         chosen = tuple(name for name in available if name not in dropped)
-    if not chosen:
-        raise BadRowsError(
-            f"{first.name} has no column that can be a feature: all it has ({some(available)}) are "
-            "labels, IDs or dropped. Give a table with at least one more, or drop fewer (drop=, "
-            "--drop)."
-        )
+        if not chosen:
+            raise BadRowsError(
+                f"{first.name} has no column that can be a feature: all it has "
+                f"({some(available)}) are labels, IDs or dropped. Give a table with at least one "
+                "more, or drop fewer (drop=, --drop)."
+            )
     if known is not None:
         encoding = _by_position(known, files, chosen)
         _check_files(files, encoding.names, encoding.columns or ())

@@ -59,6 +59,8 @@ class ParquetTable(TableFile):
         sizes = [max(group.total_byte_size, group.num_rows * width) for group in groups]
         self.part_bytes = max(sizes, default=0)
         self.n_rows_guess = metadata.num_rows
+        paths = metadata.schema  # such as emb.list.element
+        self._indices = {paths.column(index).path: index for index in range(len(paths))}
         self._metadata = metadata
 
     def read_part(self, part: int, columns: Sequence[str]) -> Any:
@@ -75,7 +77,7 @@ class ParquetTable(TableFile):
         """Decode a few rows at a time, so that large row groups need little memory."""
         wanted = set(columns)
         with self._open(STREAM_BYTES) as file:
-            indices = self._indices.items()  # by path, such as emb.list.element
+            indices = self._indices.items()
             chosen = [index for path, index in indices if wanted & {path, path.partition(".")[0]}]
             for part in range(len(self.part_rows)):
                 try:
@@ -155,13 +157,6 @@ class ParquetTable(TableFile):
                     break
         return int(PAGES_HELD * sum(min(size, page) for size in sizes) / len(sizes))
 
-    @cached_property
-    def _indices(self) -> dict[str, int]:
-        """Indices of the columns in the footer, by their paths."""
-        with self._open() as file:
-            schema = file.metadata.schema
-            return {schema.column(index).path: index for index in range(len(schema))}
-
     def _open(self, buffer_bytes: int = 0) -> Any:
         """A reader of the file; threads may read from it at once, each with one of its own."""
         file = self._handle
@@ -183,8 +178,7 @@ class ParquetTable(TableFile):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the file and its footer behind; they are read again where they are needed."""
-        again = {"_indices", "extremes"}
-        state = {name: value for name, value in self.__dict__.items() if name not in again}
+        state = {name: value for name, value in self.__dict__.items() if name != "extremes"}
         return {**state, "_metadata": None, "_handle": None}
 
 

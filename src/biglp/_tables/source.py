@@ -499,7 +499,7 @@ def encode(
         try:
             refused = column.fill(values, out[start : start + column.width])
         except WrongRowsError as error:
-            missing.add_wrong(column.name, str(error), numbered(error.where))
+            missing.add(column.name, numbered(error.where), str(error))
             refused = None
         except (TypeError, ValueError, pa.ArrowException) as error:
             raise BadRowsError(
@@ -537,18 +537,15 @@ class MissingValues:
     first_rows: list[int] = field(default_factory=list)
     wrong: dict[tuple[str, str], tuple[int, list[int]]] = field(default_factory=dict)
 
-    def add(self, column: str, rows: np.ndarray) -> None:
-        """Count the missing values of one column at ``rows``."""
+    def add(self, column: str, rows: np.ndarray, problem: str | None = None) -> None:
+        """Count the missing values of one column at ``rows``, or those that cannot be features."""
         self.counts[column] = self.counts.get(column, 0) + len(rows)
-        known = sorted({*self.first_rows, *(int(row) for row in rows[:FIRST_ROWS])})
-        self.first_rows = known[:FIRST_ROWS]
-
-    def add_wrong(self, column: str, problem: str, rows: np.ndarray) -> None:
-        """Count the rows of one column that cannot be features."""
-        self.counts[column] = self.counts.get(column, 0) + len(rows)
-        count, first = self.wrong.get((column, problem), (0, []))
-        first = (first + rows[:FIRST_ROWS].tolist())[:FIRST_ROWS]
-        self.wrong[column, problem] = count + len(rows), first
+        head = rows[:FIRST_ROWS].tolist()
+        if problem is None:
+            self.first_rows = sorted({*self.first_rows, *head})[:FIRST_ROWS]
+        else:
+            count, first = self.wrong.get((column, problem), (0, []))
+            self.wrong[column, problem] = count + len(rows), (first + head)[:FIRST_ROWS]
 
     def error(self, name: str, whole: bool = True) -> BadRowsError:
         """Say how many values are missing and where; ``whole``: all rows have been looked at."""

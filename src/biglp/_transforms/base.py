@@ -111,6 +111,13 @@ class Chain:
     """Transforms, one after the other; an empty chain leaves rows as they are."""
 
     transforms: Sequence[RowTransform] = ()
+    embeds: bool = field(init=False)
+    unit: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        chain = self.transforms
+        object.__setattr__(self, "embeds", any(transform.embeds for transform in chain))
+        object.__setattr__(self, "unit", bool(chain) and chain[-1].unit)
 
     def fit(self, sample: Rows, size: Size | None = None) -> Chain:
         """Learn each transform from the sample as those before it leave it."""
@@ -135,10 +142,6 @@ class Chain:
         return n_features
 
     @property
-    def embeds(self) -> bool:
-        return any(transform.embeds for transform in self.transforms)
-
-    @property
     def keeps_sparse(self) -> bool:
         return all(transform.keeps_sparse for transform in self.transforms)
 
@@ -150,10 +153,6 @@ class Chain:
     @property
     def changes_rows(self) -> bool:
         return any(transform.changes_rows for transform in self.transforms)
-
-    @property
-    def unit(self) -> bool:
-        return bool(self.transforms) and self.transforms[-1].unit
 
     def describe(self) -> dict[str, Any]:
         facts: dict[str, Any] = {}
@@ -185,20 +184,13 @@ class Chain:
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Chain:
         """Rebuild from :meth:`state`, among which there may be other arrays."""
+        arrays: list[dict[str, np.ndarray]] = [{} for _ in state["names"]]
+        for key, array in state.items():
+            index, _, name = key.partition(".")
+            if name and index.isdecimal():
+                arrays[int(index)][name] = array
         names = state["names"].tolist()
-        return cls(
-            [
-                TRANSFORMS[name].from_state(below(state, f"{index}."))
-                for index, name in enumerate(names)
-            ]
-        )
-
-
-def below(state: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """Arrays whose names begin with a prefix, without that."""
-    return {
-        name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)
-    }
+        return cls([TRANSFORMS[n].from_state(a) for n, a in zip(names, arrays, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -237,3 +229,8 @@ class Fill(RowTransform):
 
     def width(self, n_features: int) -> int:
         return n_features
+
+
+def below(state: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Arrays whose names begin with a prefix, without that."""
+    return {name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)}

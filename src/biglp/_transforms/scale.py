@@ -26,7 +26,7 @@ from scipy import sparse
 from biglp._core.arrays import Rows, is_torch, largest_size, like, namespace, to_dense
 from biglp._core.errors import ParameterError
 from biglp._core.size import Size
-from biglp._transforms.base import Chain, RowTransform, below
+from biglp._transforms.base import Chain, RowTransform
 from biglp._transforms.project import TEXT_ROWS, Project, unit_length, word_weights
 from biglp._transforms.recognise import (
     COUNTED,
@@ -250,11 +250,13 @@ class Parts(RowTransform):
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Self:
-        return cls(
-            int(state["split"]),
-            table=Scale.from_state(below(state, "table.")),
-            words=Chain.from_state(below(state, "words.")),
-        )
+        of: dict[str, dict[str, np.ndarray]] = {"table": {}, "words": {}}
+        for key, array in state.items():
+            part, _, name = key.partition(".")
+            if name:
+                of[part][name] = array
+        table, words = Scale.from_state(of["table"]), Chain.from_state(of["words"])
+        return cls(int(state["split"]), table=table, words=words)
 
 
 def _times(rows: Rows, factor: np.ndarray) -> Rows:

@@ -20,8 +20,6 @@ from biglp._core.progress import Progress
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 NOTEBOOK = "JPY_PARENT_PID"
 """Variable that is set for all that the kernel of a notebook starts."""
-VERDICTS = {True: "[green]shown[/green]", False: "[red]not shown[/red]", None: "cannot be said"}
-"""Words for whether an experiment showed what it was to show."""
 
 
 class _Plain(Console):
@@ -95,14 +93,6 @@ def plain_table(*names: str, right: Sequence[str] = (), space: int = 2) -> Table
     for name in names:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     return table
-
-
-def short(number: float) -> str:
-    """Write a number with three digits and a letter: 1.23 M."""
-    for unit, size in ((" G", 1e9), (" M", 1e6), (" k", 1e3)):
-        if number >= size:
-            return f"{number / size:.3g}{unit}"
-    return f"{number:.0f}"
 
 
 def seconds(amount: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,7 +37,7 @@ def inspect(
     """
     from biglp._jobs.fit import FitJob
     from biglp._jobs.inspect import survey
-    from biglp.cli.console import escape, progress_bars, results_console, show_notes
+    from biglp.cli.console import progress_bars, results_console
     from biglp.cli.running import job_arguments, label_arguments
 
     job = FitJob(
@@ -46,89 +47,78 @@ def inspect(
         facts = survey(job, progress, full=full)
     if printing.as_json:
         results_console().print_json(json.dumps(facts))
-        return
-    show_notes(facts)
-    _show_file(facts)
-    _show_labels(facts)
-    if facts["problem"] is None:
-        _show_methods(facts)
     else:
-        results_console().print(f"No method can be tried: {escape(facts['problem'])}")
+        _show(facts)
 
 
-def _show_file(facts: dict[str, Any]) -> None:
-    from collections import Counter
+def _show(facts: dict[str, Any]) -> None:
+    from biglp.cli import console as to
 
-    from biglp._core.memory import format_bytes
-    from biglp.cli.console import escape, plain_table, results_console
+    to.show_notes(facts)
+    console, columns, labels = to.results_console(), facts["columns"], facts["labels"]
 
-    console, columns = results_console(), facts["columns"]
+    # The file, and what is done with each column that is not a number as it is.
     about = "" if facts["exact"] else "about "
-    size = f", {format_bytes(facts['size'])}" if facts["size"] else ""
+    size = f", {to.format_bytes(facts['size'])}" if facts["size"] else ""
     kind = f"{facts['dtype']} " if facts["dtype"] else ""
     console.print(
-        f"[bold]{escape(facts['name'])}[/bold]: {facts['format']}{size}, {about}"
+        f"[bold]{to.escape(facts['name'])}[/bold]: {facts['format']}{size}, {about}"
         f"{facts['rows']:,} rows × {facts['features']:,} {kind}features"
     )
     if facts["converted"]:
         console.print("It is converted to raw rows once, before the first sweep.")
-    if not columns:
-        if facts["missing_values"]:
-            console.print("Missing values: use --missing mean, or leave these rows out.")
-        return
-    kinds = Counter(column["type"] for column in columns.values())
-    console.print("Columns: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.most_common()))
+    if columns:
+        kinds = Counter(column["type"] for column in columns.values())
+        console.print("Columns: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.most_common()))
+    elif facts["missing_values"]:
+        console.print("Missing values: use --missing mean, or leave these rows out.")
     plain = [name for name, column in columns.items() if column["use"] == PLAIN]
     others = [name for name in columns if name not in plain or columns[name]["missing"]]
     if plain:
         more = f" and {len(plain) - 5} more" if len(plain) > 5 else ""
-        console.print(f"Numbers as they are: {', '.join(map(escape, plain[:5]))}{more}")
-    if not others:
-        return
-    if facts["looked_at"] < facts["rows"]:
-        console.print(f"In the first {facts['looked_at']:,} rows:")
-    table = plain_table("column", "type", "missing", "what is done with it", right=("missing",))
-    for name in others[:MOST_COLUMNS]:
-        column = columns[name]
-        missing = f"{column['missing']:,}" if column["missing"] else ""
-        table.add_row(escape(name), escape(column["type"]), missing, escape(column["use"]))
-    if len(others) > MOST_COLUMNS:
-        table.add_row(f"and {len(others) - MOST_COLUMNS} more")
-    console.print(table)
+        console.print(f"Numbers as they are: {', '.join(map(to.escape, plain[:5]))}{more}")
+    if others:
+        if facts["looked_at"] < facts["rows"]:
+            console.print(f"In the first {facts['looked_at']:,} rows:")
+        names = ("column", "type", "missing", "what is done with it")
+        table = to.plain_table(*names, right=("missing",))
+        for name in others[:MOST_COLUMNS]:
+            column = columns[name]
+            missing = f"{column['missing']:,}" if column["missing"] else ""
+            cells = (to.escape(column["type"]), missing, to.escape(column["use"]))
+            table.add_row(to.escape(name), *cells)
+        if len(others) > MOST_COLUMNS:
+            table.add_row(f"and {len(others) - MOST_COLUMNS} more")
+        console.print(table)
 
-
-def _show_labels(facts: dict[str, Any]) -> None:
-    from biglp.cli.console import escape, plain_table, results_console
-
-    console, labels = results_console(), facts["labels"]
+    # Labels of each class.
     if labels is None:
         console.print("No labels were named (--label-column NAME or --labels FILE).")
+    else:
+        console.print(f"{sum(labels.values()):,} labelled rows, {len(labels):,} classes:")
+        table = to.plain_table("class", "labels", right=("labels",))
+        for name, count in sorted(labels.items(), key=lambda item: -item[1])[:MOST_CLASSES]:
+            table.add_row(to.escape(name), f"{count:,}")
+        if len(labels) > MOST_CLASSES:
+            table.add_row(f"and {len(labels) - MOST_CLASSES} more")
+        console.print(table)
+
+    # What each method would take.
+    if facts["problem"] is not None:
+        console.print(f"No method can be tried: {to.escape(facts['problem'])}")
         return
-    console.print(f"{sum(labels.values()):,} labelled rows, {len(labels):,} classes:")
-    table = plain_table("class", "labels", right=("labels",))
-    for name, count in sorted(labels.items(), key=lambda item: -item[1])[:MOST_CLASSES]:
-        table.add_row(escape(name), f"{count:,}")
-    if len(labels) > MOST_CLASSES:
-        table.add_row(f"and {len(labels) - MOST_CLASSES} more")
-    console.print(table)
-
-
-def _show_methods(facts: dict[str, Any]) -> None:
-    from biglp._core.memory import format_bytes
-    from biglp.cli.console import plain_table, results_console, seconds
-
     right = ("landmarks", "time", "memory")
-    table = plain_table("method", "options of biglp fit", *right, right=right)
+    table = to.plain_table("method", "options of biglp fit", *right, right=right)
     for method in facts["methods"]:
+        memory = to.format_bytes(method["memory"])
         if method["seconds"] is None:
-            cells = ["", "does not fit", f"needs {format_bytes(method['memory'])}"]
+            cells = ("", "does not fit", f"needs {memory}")
         else:
-            cells = [seconds(method["seconds"]), format_bytes(method["memory"])]
-            cells.insert(0, f"{method['landmarks']:,}" if method["landmarks"] else "")
+            landmarks = f"{method['landmarks']:,}" if method["landmarks"] else ""
+            cells = (landmarks, to.seconds(method["seconds"]), memory)
         table.add_row(method["name"], method["options"], *cells)
-    console = results_console()
     console.print(
-        f"Estimates with {facts['threads']} threads and {format_bytes(facts['memory'])} of memory "
-        "(--memory):"
+        f"Estimates with {facts['threads']} threads and {to.format_bytes(facts['memory'])} of "
+        "memory (--memory):"
     )
     console.print(table)

@@ -84,7 +84,7 @@ def suggest(
     named = label_arguments(labels)
     del named["weight_column"]  # which rows have a label is all that counts here
     if model is None and not is_finished_fit(inputs):
-        run_job(FirstJob(**arguments, **named), printing, _show_first)
+        run_job(FirstJob(**arguments, **named), printing, _show)
         return
     # Features and graph are those of the model.
     own = ("drop", "metadata", "cache", *LAYOUT)
@@ -104,67 +104,52 @@ def suggest(
     run_job(SuggestJob(**(arguments | known)), printing, _show)
 
 
-def _show_first(summary: dict[str, Any]) -> None:
-    from biglp.cli.console import escape, plain_table, results_console, seconds
-
-    console, lines = results_console(), summary["suggestions"]
-    console.print(
-        f"[bold green]{len(lines):,} of {summary['rows']:,} rows[/bold green] to label first, "
-        f"typical ones that cover the clusters, found in {seconds(summary['seconds'])}"
-    )
-    if summary["files"]:
-        _show_files(summary)
-        console.print("Fill in its column 'label', then")
-    else:
-        more = [name for name in lines[0] if name not in ("row", "label")]
-        table = plain_table(*more, "row", right=("row",))
-        for line in lines:
-            table.add_row(*(escape(str(line[name])) for name in more), str(line["row"]))
-        console.print(table)
-        console.print(
-            "Write their labels to next.csv as 'row,label' (-o next.csv begins it), then:"
-        )
-    for command in summary["next"]:
-        console.print(f"  {escape(command)}", soft_wrap=True)
-
-
 def _show(summary: dict[str, Any]) -> None:
-    from biglp._jobs.suggest import SuggestJob
+    """What was chosen; without a model ("next") typical rows, and the commands that follow."""
     from biglp.cli import console as to
 
-    to.show_notes(summary)
     console, lines = to.results_console(), summary["suggestions"]
-    unlabelled = summary["rows"] - summary["labelled_rows"]
-    if not lines:
-        console.print(f"All {summary['rows']:,} rows have labels; there is nothing to suggest.")
-        return
-    console.print(
-        f"[bold green]{len(lines):,} of {unlabelled:,} unlabelled rows[/bold green] suggested in "
-        f"{to.seconds(summary['seconds'])} ({summary['rows_per_second']:,} rows/s), "
-        f"{to.format_bytes(summary['peak_memory'])} of memory"
-    )
-    if summary["files"]:
-        _show_files(summary)
-        return
-    more = [name for name in lines[0] if name not in SuggestJob.columns]
-    right = ("row", "confidence", "doubt")
-    table = to.plain_table("row", *more, "label now", *right[1:], right=right)
-    for line in lines:
-        table.add_row(
-            str(line["row"]),
-            *(to.escape(str(line[name])) for name in more),
-            to.escape(str(line["current_label"])),
-            f"{line['confidence']:.1%}",
-            f"{line['doubt']:.2f}",
+    first = "next" in summary
+    if first:
+        console.print(
+            f"[bold green]{len(lines):,} of {summary['rows']:,} rows[/bold green] to label first, "
+            f"typical ones that cover the clusters, found in {to.seconds(summary['seconds'])}"
         )
-    console.print(table)
-
-
-def _show_files(summary: dict[str, Any]) -> None:
-    from biglp.cli.console import escape, results_console
-
-    console = results_console()
-    console.print(f"Written: {', '.join(summary['files'])}", soft_wrap=True)
-    if summary["interface"]:
-        console.print("Labelling interface of the project in Label Studio:")
-        console.print(f"  {escape(summary['interface'])}", soft_wrap=True)
+    else:
+        to.show_notes(summary)
+        unlabelled = summary["rows"] - summary["labelled_rows"]
+        if not lines:
+            console.print(f"All {summary['rows']:,} rows have labels; there is nothing to suggest.")
+            return
+        console.print(
+            f"[bold green]{len(lines):,} of {unlabelled:,} unlabelled rows[/bold green] suggested "
+            f"in {to.seconds(summary['seconds'])} ({summary['rows_per_second']:,} rows/s), "
+            f"{to.format_bytes(summary['peak_memory'])} of memory"
+        )
+    if summary["files"]:
+        console.print(f"Written: {', '.join(summary['files'])}", soft_wrap=True)
+        if summary["interface"]:
+            console.print("Labelling interface of the project in Label Studio:")
+            console.print(f"  {to.escape(summary['interface'])}", soft_wrap=True)
+        if first:
+            console.print("Fill in its column 'label', then")
+    else:
+        own = ("row", "label", "current_label", "confidence", "doubt")
+        more = [name for name in lines[0] if name not in own]
+        right = ("row", "confidence", "doubt")
+        names = (*more, "row") if first else ("row", *more, "label now", *right[1:])
+        table = to.plain_table(*names, right=right)
+        for line in lines:
+            cells = [to.escape(str(line[name])) for name in more]
+            if first:
+                table.add_row(*cells, str(line["row"]))
+                continue
+            label, doubt = to.escape(str(line["current_label"])), f"{line['doubt']:.2f}"
+            table.add_row(str(line["row"]), *cells, label, f"{line['confidence']:.1%}", doubt)
+        console.print(table)
+        if first:
+            console.print(
+                "Write their labels to next.csv as 'row,label' (-o next.csv begins it), then:"
+            )
+    for command in summary.get("next", ()):
+        console.print(f"  {to.escape(command)}", soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
@@ -13,47 +14,46 @@ from sklearn.utils.validation import check_is_fitted
 from biglp._core.arrays import to_numpy
 from biglp._core.errors import ParameterError
 from biglp._core.parameters import checked, positive_integer
+from biglp._core.progress import versions
 from biglp._core.settings import Settings
 from biglp._engines import Engine
 from biglp._fit.choose_rows import Pool, suggest_rows
-from biglp._fit.model import Model
-from biglp._fit.novelty import unlike_labels
+from biglp._fit.evidence import EvidenceMaker
+from biglp._fit.novelty import unlike_labels, unlike_warning
 from biglp._fit.pipeline import Pipeline, region_warnings, unreached_warning
 from biglp._fit.report import Report
-from biglp._fit.update import check_labels, learn, relabelled
+from biglp._fit.update import check_labels, known_doubts, learn, relabelled
 from biglp._graph.graph import Graph
 from biglp._labels.doubts import DoubtfulLabels
 from biglp._labels.labels import Labels
 from biglp._learn.accuracy import reliability
 from biglp._learn.base import HeldOut, Problem
 from biglp._output import ArraySink
+from biglp._report.page import Content, Step
 from biglp._rows import as_source
 from biglp._rows.source import explained
-from biglp.estimators.base import label_files
+from biglp.estimators.base import EVERY, NO_ROWS, Estimator, label_files
 
 HELD = ("_problem", "_held_out")
 """What is held of the training rows; it is not written to a file."""
 ANSWERS = ("transduction_", "label_distributions_")
-NO_ROWS = "this estimator does not hold its training rows, because it was loaded or unpickled; "
+HOLDS_NONE = "this estimator does not hold its training rows, because it was loaded or unpickled; "
+CLASSES = (
+    Step(
+        "Label the rows that would help most.",
+        "rows = model.suggest(20)\nmodel.update_labels(rows, labels)",
+    ),
+    Step("See which given labels are probably wrong.", "model.doubtful_labels()"),
+)
 
 
-class ActiveLearningMixin:
+class ActiveLearner(Estimator):
     """``suggest``, ``update_labels`` and ``doubtful_labels`` of a classifier."""
 
-    if TYPE_CHECKING:
-        _model: Model
-        _problem: Problem[Labels]
-        _held_out: HeldOut | None
-        classes_: np.ndarray
-        report_: Report
-        label_column: str | None
-        id_column: str | None
-        _working: Any
-        _source: Any
-        _reading: Any
-        _graph_of: Any
-        _fit: Any
-        get_params: Any
+    _problem: Problem[Labels]
+    _held_out: HeldOut | None
+    classes_: np.ndarray
+    _fit: Any
 
     def suggest(self, n: int = 10, X: Any = None) -> np.ndarray:
         """Return the rows whose labels would help most, the most helpful first.
@@ -88,7 +88,7 @@ class ActiveLearningMixin:
         check_is_fitted(self)
         has_rows = "_problem" in self.__dict__
         if X is None and not has_rows:
-            raise ParameterError(f"{NO_ROWS}give the rows to choose from: suggest(n, X).")
+            raise ParameterError(f"{HOLDS_NONE}give the rows to choose from: suggest(n, X).")
         with self._working() as engine:
             seed, pool = 0, None
             if has_rows:
@@ -183,7 +183,7 @@ class ActiveLearningMixin:
             return self
         if "_problem" not in self.__dict__:
             raise ParameterError(
-                f"{NO_ROWS}give the rows and the labels so far once more, and it is fitted anew "
+                f"{HOLDS_NONE}give the rows and the labels so far once more, and it is fitted anew "
                 "with all labels: update_labels(rows, labels, X=X, y=y). A loaded model has the "
                 "default parameters: give others before with set_params."
             )
@@ -274,6 +274,48 @@ class ActiveLearningMixin:
         self.report_["unreached_rows"] = answered.n_unreached
         if answered.n_unreached:
             warnings.warn(unreached_warning(problem, answered.n_unreached), stacklevel=4)
+
+    def _content(self, *, look: bool = False) -> Content:
+        report, problem = self.report_, self.__dict__.get("_problem")
+        names = tuple(map(str, self.classes_.tolist()))
+        warned = [str(warning) for warning in region_warnings(report)]
+        if report.get("unlike_labels"):
+            warned.append(str(unlike_warning(report["unlike_labels"])))
+        facts: dict[str, Any] = {"settings": report, "versions": versions(), "warnings": warned}
+        if problem is not None:
+            facts["given"] = dict(zip(names, problem.labels.rows_each.tolist(), strict=True))
+            facts["features"] = problem.graph.source.inner.n_features
+        # Not by asking for them: that would label all rows after an update of the labels.
+        if "transduction_" in self.__dict__:
+            labels = self.transduction_
+            if labels.dtype == object:  # texts beside numbers have no order
+                counts = Counter(labels.tolist())
+            else:
+                classes, n_rows = np.unique(labels, return_counts=True)
+                counts = Counter(dict(zip(classes.tolist(), n_rows.tolist(), strict=True)))
+            facts["found"] = dict.fromkeys(names, 0) | {
+                str(n): count for n, count in counts.items()
+            }
+        more: dict[str, Any] = {}
+        if problem is None:
+            more["missing"] = (NO_ROWS,)
+        elif look and not problem.graph.pairwise:
+            source = problem.graph.source.inner
+            with self._working() as engine, explained(source):
+                problem = self._problem_on(engine)
+                doubts = known_doubts(problem.labels, self._held_out)
+                seed, answer = problem.settings.seed, self._model.answer
+                maker = EvidenceMaker(problem.graph, answer, problem.labels, doubts, seed)
+                more["evidence"] = maker.evidence()
+            more["feature_names"] = source.feature_names
+        return Content(
+            title=f"{report.get('rows', 0):,} rows labelled from "
+            f"{report.get('labelled_rows', 0):,} labels",
+            facts=facts,
+            classes=names,
+            going_on=(*CLASSES, *EVERY),
+            **more,
+        )
 
     def _problem_on(self, engine: Engine) -> Problem[Labels]:
         """The problem of the fit, for an engine of now: that of the fit is closed."""

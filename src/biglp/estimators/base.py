@@ -1,4 +1,4 @@
-"""What the estimators have in common: opening rows, an engine, scoring, model files."""
+"""What the estimators have in common: rows, an engine, scoring, model files, the report."""
 
 from __future__ import annotations
 
@@ -18,25 +18,36 @@ from biglp._core.memory import parse_memory
 from biglp._core.parameters import chosen
 from biglp._core.progress import Progress, shown_progress
 from biglp._engines import Engine, make_engine
+from biglp._files.local import atomic_write
+from biglp._files.uri import as_place
 from biglp._fit.model import Model
 from biglp._fit.novelty import FEWEST_ROWS, drift_of, drift_warnings
+from biglp._fit.report import Report
 from biglp._graph import FACTORS
 from biglp._graph.graph import Graph
 from biglp._labels.reading import LabelInput
 from biglp._output import Sink
+from biglp._report.page import Content, Step, report_html, short_html
 from biglp._rows import Source, as_source
 from biglp._rows.source import explained
-from biglp.estimators.showing import ReportMixin
 
 READING = ("columns", "drop", "categorical", "missing", "text", "text_model")
 """Parameters that say how the columns of a table become features."""
+EVERY = (
+    Step("Keep the model, and label new rows.", 'model.save("model.biglp")\nmodel.predict(X)'),
+)
+NO_ROWS = (
+    "There is no map, and there are no rows to look at: the model was loaded or unpickled, and "
+    "holds no training rows."
+)
 
 
-class Estimator(ReportMixin, BaseEstimator):
+class Estimator(BaseEstimator):
     """Base of the estimators; ``_model`` is what was fitted."""
 
     _answers: ClassVar[tuple[str, ...]]  # kinds of answers whose models it can load
     _model: Model
+    report_: Report
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file of arrays and JSON, without pickle.
@@ -115,6 +126,57 @@ class Estimator(ReportMixin, BaseEstimator):
         """New rows, tied to the training rows."""
         device = Device.of(self.device, self.gpu_memory, self.precision)
         return self._model.graph(engine, source, parse_memory(self.memory), device)
+
+    def report_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return a report for people, one HTML page that needs no network and no script.
+
+        It says in words what was done and chosen, and shows labels given and found, how sure the
+        model is, a map, and rows of each class to look at; docs/report.md says how far each part
+        can be trusted. A sample of the training rows is read, no sweep.
+
+        Parameters
+        ----------
+        path : path or URI, optional
+            File to write it to.
+
+        Returns
+        -------
+        html : str
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from biglp import LowRankLabelPropagation
+        >>> X, truth = load_digits(return_X_y=True)
+        >>> y = truth.copy()
+        >>> y[50:] = -1
+        >>> html = LowRankLabelPropagation().fit(X, y).report_html()
+        >>> "of the unlabelled rows are right" in html
+        True
+        """
+        check_is_fitted(self)
+        html = report_html(self._content(look=True))
+        if path is not None:
+            with atomic_write(as_place(path)) as file:
+                file.write(html.encode())
+        return html
+
+    def _content(self, *, look: bool = False) -> Content:
+        """What the report says; with ``look`` also what its rows show."""
+        raise NotImplementedError
+
+    def _html_with_report(self, html: str) -> str:
+        """Add the short form to scikit-learn's own picture of a fitted estimator."""
+        return html + short_html(self._content()) if hasattr(self, "report_") else html
+
+    def _repr_html_inner(self) -> str:
+        return self._html_with_report(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._html_with_report(bundle["text/html"])
+        return dict(bundle)
 
     @contextmanager
     def _working(self) -> Iterator[Engine]:

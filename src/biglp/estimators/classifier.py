@@ -29,8 +29,8 @@ from biglp._labels.labels import (
 )
 from biglp._output import ArraySink
 from biglp._rows import working_dtype
-from biglp.estimators.active import ActiveLearningMixin
-from biglp.estimators.base import Estimator, label_files
+from biglp.estimators.active import ActiveLearner
+from biglp.estimators.base import label_files
 
 WIDE = {"bandwidth_factor": 1.0}
 PAPER_METHODS: dict[str, dict[str, Any]] = {
@@ -45,7 +45,7 @@ KEPT_BYTES = 32
 """Stored features of a row that are kept after ``fit``; larger ones are made again."""
 
 
-class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
+class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
     """Semi-supervised classification by label propagation on a low-rank similarity graph.
 
     Cost and memory grow linearly with the number of rows; rows are read two or three times and

@@ -11,11 +11,13 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from biglp._core.arrays import to_numpy
+from biglp._core.progress import versions
 from biglp._core.settings import Settings
 from biglp._fit.pipeline import Pipeline
 from biglp._labels.targets import encode_targets
 from biglp._output import ValuesSink
-from biglp.estimators.base import Estimator
+from biglp._report.page import Content
+from biglp.estimators.base import EVERY, NO_ROWS, Estimator
 
 
 class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
@@ -223,6 +225,17 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         return values[:, 0] if self._one_target else values
+
+    def _content(self, *, look: bool = False) -> Content:
+        report, values = self.report_, self.__dict__.get("transduction_")
+        return Content(
+            title=f"{report.get('rows', 0):,} rows given values from "
+            f"{report.get('labelled_rows', 0):,} labels",
+            facts={"settings": report, "versions": versions()},
+            values=None if values is None else values.reshape(len(values), -1)[:, 0],
+            going_on=EVERY,
+            missing=() if values is not None else (NO_ROWS,),
+        )
 
     def _loaded(self) -> None:
         self._one_target = len(self._model.classes) == 1

@@ -82,15 +82,38 @@ class Display(ABC):
         """Draw the data."""
 
 
-def report_of(estimator: Any, key: str, what: str) -> Any:
-    """Part of the report of a fitted estimator.
+class FitDisplay(Display):
+    """Base of the displays of what a fit has found."""
 
-    Raises
-    ------
-    ParameterError
-        When the fit has not found it.
-    """
-    check_is_fitted(estimator)
+    @classmethod
+    def from_estimator(cls, estimator: Any, ax: Any = None) -> Any:
+        """Draw it of a fitted classifier; of the map, one that holds its training rows.
+
+        Parameters
+        ----------
+        estimator : LowRankLabelPropagation
+        ax : matplotlib.axes.Axes, optional
+
+        Returns
+        -------
+        display : Display
+
+        Raises
+        ------
+        ParameterError
+            When the fit has not found it.
+        """
+        check_is_fitted(estimator)
+        return cls._of(estimator).plot(ax)
+
+    @classmethod
+    @abstractmethod
+    def _of(cls, estimator: Any) -> Any:
+        """The display of a fitted estimator, not drawn yet."""
+
+
+def report_of(estimator: Any, key: str, what: str) -> Any:
+    """Part of the report of a fitted estimator; refused where the fit has not found it."""
     report = getattr(estimator, "report_", {})
     if not report.get(key):
         raise ParameterError(
@@ -223,7 +246,7 @@ MOST_NAMES = 20
 
 
 @dataclass
-class MapDisplay(Display):
+class MapDisplay(FitDisplay):
     """Places of a sample of the rows in two leading directions of the graph.
 
     Rows that labels spread between are close together; where rows are crowded the map is stretched.
@@ -268,19 +291,7 @@ class MapDisplay(Display):
     classes: Sequence[str]
 
     @classmethod
-    def from_estimator(cls, estimator: Any, ax: Any = None) -> MapDisplay:
-        """Draw the map of a fitted classifier that holds its training rows.
-
-        Parameters
-        ----------
-        estimator : LowRankLabelPropagation
-        ax : matplotlib.axes.Axes, optional
-
-        Returns
-        -------
-        display : MapDisplay
-        """
-        check_is_fitted(estimator)
+    def _of(cls, estimator: Any) -> MapDisplay:
         content = estimator._content(look=True)
         sample = content.evidence
         if sample is None or not len(sample.places):
@@ -289,14 +300,13 @@ class MapDisplay(Display):
                 "numbers, or was fitted on a graph of its own; fit a LowRankLabelPropagation on "
                 "rows."
             )
-        shown = cls(
+        return cls(
             places=sample.places,
             labels=sample.codes,
             labelled_places=sample.labelled_places,
             labelled=sample.labelled_codes,
             classes=content.classes,
         )
-        return shown.plot(ax)
 
     def _draw(self, ax: Any) -> None:
         sizes = np.bincount(self.labels, minlength=len(self.classes))
@@ -326,7 +336,7 @@ class MapDisplay(Display):
 
 
 @dataclass
-class MembersDisplay(Display):
+class MembersDisplay(FitDisplay):
     """The members of the committee and their shares of the weight.
 
     Parameters
@@ -353,23 +363,12 @@ class MembersDisplay(Display):
     accuracy: Sequence[float | None]
 
     @classmethod
-    def from_estimator(cls, estimator: Any, ax: Any = None) -> MembersDisplay:
-        """Draw the committee of a fitted classifier.
-
-        Parameters
-        ----------
-        estimator : LowRankLabelPropagation
-        ax : matplotlib.axes.Axes, optional
-
-        Returns
-        -------
-        display : MembersDisplay
-        """
+    def _of(cls, estimator: Any) -> MembersDisplay:
         report_of(estimator, "members", "committee")
         lines = members(estimator.report_)
         shares = np.array([line["share"] for line in lines])
         accuracy = [line["accuracy"] for line in lines]
-        return cls([line["name"] for line in lines], shares, accuracy).plot(ax)
+        return cls([line["name"] for line in lines], shares, accuracy)
 
     def _draw(self, ax: Any) -> None:
         places = np.arange(len(self.names))[::-1]
@@ -388,7 +387,7 @@ class MembersDisplay(Display):
 
 
 @dataclass
-class ReliabilityDisplay(Display):
+class ReliabilityDisplay(FitDisplay):
     """Held-out labels that were found, by how sure the model was of them, with 90 % intervals.
 
     Parameters
@@ -417,23 +416,12 @@ class ReliabilityDisplay(Display):
     counts: np.ndarray
 
     @classmethod
-    def from_estimator(cls, estimator: Any, ax: Any = None) -> ReliabilityDisplay:
-        """Draw what a fitted classifier has found with labels held out.
-
-        Parameters
-        ----------
-        estimator : LowRankLabelPropagation
-        ax : matplotlib.axes.Axes, optional
-
-        Returns
-        -------
-        display : ReliabilityDisplay
-        """
+    def _of(cls, estimator: Any) -> ReliabilityDisplay:
         groups = report_of(estimator, "reliability", "reliability")
         columns = (
             np.array([group[key] for group in groups]) for key in ("confidence", "right", "labels")
         )
-        return cls(*columns).plot(ax)
+        return cls(*columns)
 
     def _draw(self, ax: Any) -> None:
         ends = np.array(

@@ -48,7 +48,7 @@ def nearest(rows: Tensor, landmarks: np.ndarray, count: int) -> tuple[Tensor, Te
 def gram(
     features: Tensor, weights: np.ndarray | None, least: float, *, in_place: bool
 ) -> tuple[Tensor, ...] | None:
-    """Gram matrix and column sums of normalised features; see :func:`.gram_kernel.fused_gram`."""
+    """Gram matrix and column sums of normalised features; see :func:`.gram.fused_gram`."""
     if not usable(features, MOST_LANDMARKS):
         return None
     from biglp._compiled.gpu.gram_kernel import fused_gram
@@ -57,7 +57,7 @@ def gram(
 
 
 def column_sums(array: Tensor) -> Tensor | None:
-    """As :func:`biglp._core.arrays.column_sums`."""
+    """As :func:`biglp._compiled.column_sums`."""
     if not usable(array, MOST_LANDMARKS):
         return None
     from biglp._compiled.gpu.gram_kernel import fused_sums
@@ -77,7 +77,7 @@ def shares(
 
 
 def largest(array: Tensor) -> Tensor | None:
-    """As :func:`biglp._core.arrays.largest_column`."""
+    """As :func:`biglp._compiled.largest_column`."""
     if not usable(array, MOST_CLASSES):
         return None
     from biglp._compiled.gpu.answer_kernel import fused_largest

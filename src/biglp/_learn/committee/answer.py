@@ -36,24 +36,20 @@ FEW = 8
 """Columns from which on NumPy adds in another order."""
 
 
-def row_sums(array: Array) -> Array:
-    """Sum of each row.  (b, c) → (b,)."""
-    if is_torch(array) or not 0 < array.shape[1] < FEW:
-        return array.sum(1)
-    total = array[:, 0].copy()
-    for column in array.T[1:]:
-        total += column
-    return total
+def of_each_row(combine: np.ufunc, array: Array) -> Array:
+    """Sum (``np.add``) or largest entry (``np.maximum``) of each row; NaN where there is one.
 
-
-def row_maxima(array: Array) -> Array:
-    """Largest entry of each row; NaN where there is one.  (b, c) → (b,)."""
-    if is_torch(array) or not 0 < array.shape[1] < 2 * FEW:
-        return namespace(array).amax(array, 1)
-    largest = array[:, 0].copy()
+    (b, c) → (b,).
+    """
+    total = combine is np.add
+    if is_torch(array):
+        return array.sum(1) if total else array.amax(1)
+    if not 0 < array.shape[1] < (FEW if total else 2 * FEW):
+        return combine.reduce(array, axis=1)
+    found = array[:, 0].copy()
     for column in array.T[1:]:
-        np.maximum(largest, column, out=largest)
-    return largest
+        combine(found, column, out=found)
+    return found
 
 
 # --------------------------------------------------------------------------------------------------
@@ -123,7 +119,7 @@ class SpreadMember(Member):
 def graph_logits(densities: Array) -> Array:
     """Logarithm of class densities; where the graph knows nothing they are all the same."""
     logits = namespace(densities).log(densities.clip(min=FLOOR))
-    return logits.clip(min=row_maxima(logits)[:, None] - DEPTH)
+    return logits.clip(min=of_each_row(np.maximum, logits)[:, None] - DEPTH)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -181,7 +177,7 @@ class CommitteePredictor(Predictor):
     def expect(self, n_rows: int) -> None:
         """Tell the models how many rows will be asked about."""
         for one in self.models:
-            one.model.expect(n_rows)
+            vars(one.model)["expected"] = n_rows
 
     def outputs(
         self, features: Array, rows: Rows = None, own: OwnLabels | None = None
@@ -190,7 +186,7 @@ class CommitteePredictor(Predictor):
         c, n_unreached, n_graphs, n_lines, total = len(self.bias), 0, 0, 0, None
         if self.coefficients is not None:
             densities = features @ like(features, self.coefficients)
-            n_unreached = int((~(row_maxima(densities) > FLOOR)).sum())
+            n_unreached = int((~(of_each_row(np.maximum, densities) > FLOOR)).sum())
         if self.slopes is not None and self.intercepts is not None:
             lines = rows @ like(rows, self.slopes)
             lines = lines + like(lines, self.intercepts)
@@ -209,11 +205,11 @@ class CommitteePredictor(Predictor):
             else:
                 total += logits
         xp = namespace(total)
-        highest = row_maxima(total)
+        highest = of_each_row(np.maximum, total)
         check_finite(highest)  # new rows may be so far out that a product overflows
         total -= highest[:, None]
         answers = xp.exp(total)
-        answers /= row_sums(answers)[:, None]
+        answers /= of_each_row(np.add, answers)[:, None]
         if own is not None and len(own.rows):
             # Every label leaves 1 − LABEL_TRUST of the doubt: two labels leave its square.
             doubt = (1.0 - LABEL_TRUST) ** own.weights[:, None]
@@ -254,6 +250,6 @@ class CommitteePredictor(Predictor):
 
 def scaled_logits(logits: Array, scale: float) -> Array:
     """Centre logits within each row, divide them by their usual size and clip them."""
-    centred = logits - (row_sums(logits) / logits.shape[1])[:, None]
+    centred = logits - (of_each_row(np.add, logits) / logits.shape[1])[:, None]
     centred *= 1.0 / scale
     return centred.clip(-CUT, CUT)

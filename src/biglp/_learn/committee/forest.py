@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -21,13 +21,8 @@ from scipy import sparse
 
 from biglp._algebra.systems import MOST_LABELLED
 from biglp._core.arrays import Array, Rows, is_torch, namespace
-from biglp._core.size import DEFAULT_EFFORT, EFFORTS, TREE_STEP, Cost, Size, left_out
-from biglp._learn.committee.member import (
-    Member,
-    MemberFit,
-    MemberModel,
-    TrainingSet,
-)
+from biglp._core.size import DEFAULT_EFFORT, EFFORTS, TREE_STEP, Cost, Size
+from biglp._learn.committee.member import Member, MemberFit, MemberModel, TrainingSet
 from biglp._learn.committee.trees import Walk, means_on_device, rounded_down, rounded_up
 from biglp._transforms.project import PROJECT_ABOVE
 
@@ -234,16 +229,14 @@ def grow_many(
         warnings.filterwarnings("ignore", MANY_CLASSES, UserWarning)
         with ThreadPoolExecutor(n_threads) as pool:
             grown = list(pool.map(one, seeds.tolist()))
-    packed = [tree for tree, _ in grown]
-    depths = np.array([tree.pop("depth")[()] for tree in packed])
+    packed, drawn = [tree for tree, _ in grown], np.array([counts for _, counts in grown])
     sizes = [len(tree["features"]) for tree in packed]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     for tree, root in zip(packed, roots, strict=True):
         tree["lefts"] += root
-    arrays = {"roots": roots, "depths": depths}
-    for name in tuple(packed[0]):
-        arrays[name] = np.concatenate([tree.pop(name) for tree in packed])
-    return arrays, np.array([drawn for _, drawn in grown])
+    names = tuple(packed[0])
+    arrays = {name: np.concatenate([tree.pop(name) for tree in packed]) for name in names}
+    return {**arrays, "roots": roots}, drawn
 
 
 def _grown(
@@ -277,7 +270,7 @@ def _grown(
         "features": feature.astype(np.int64),
         "thresholds": np.where(leaf, np.float32(np.inf), limits).astype(np.float32),
         "lefts": np.where(leaf, np.arange(len(old)), new[left[old]]),
-        "depth": np.array(tree.max_depth),
+        "depths": np.array([tree.max_depth]),
         "values": tree.value[old, 0, :].astype(np.float32),
     }
     return arrays, counts
@@ -309,27 +302,15 @@ MOST_BYTES = 1 << 30
 """Above that, trees are not grown: a node has a number for each class, twice while they grow."""
 
 
-@dataclass(frozen=True)
-class Forest(MemberModel):
+@dataclass(eq=False)
+class Forest(Walk, MemberModel):
     """Trees one after the other in flat arrays."""
-
-    # (nodes,): test of each node, and its left child
-    features: np.ndarray
-    thresholds: np.ndarray
-    lefts: np.ndarray
-    values: np.ndarray  # (nodes, c): class distribution of each node
-    # (trees,)
-    roots: np.ndarray
-    depths: np.ndarray
-    # The way down the trees on a processor, which becomes quicker with the rows asked
-    walk: Walk = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse arrays of a damaged file that would lead down a tree without end."""
         sizes = np.diff(self.roots, append=len(self.features))
         if (self.depths < 0).any() or (self.depths > np.maximum(sizes, 0)).any():
             raise ValueError("a tree is deeper than it has nodes")
-        object.__setattr__(self, "walk", Walk(**self.state()))
 
     @property
     def row_seconds(self) -> float:  # type: ignore[override]
@@ -344,7 +325,7 @@ class Forest(MemberModel):
         for start in range(0, rows.shape[0], CHUNK):
             part = rows[start : start + CHUNK]
             part = part.toarray() if sparse.issparse(part) else part
-            means = self.walk.means(part, self.expected)
+            means = self.means(part, self.expected)
             if means is None:  # NumPy's way: a step for all rows at once
                 flat, firsts = part.reshape(-1), np.arange(len(part)) * part.shape[1]
                 total: Any = 0.0
@@ -357,27 +338,6 @@ class Forest(MemberModel):
                 means = total / len(self.roots)
             parts.append(means)
         return blurred_logits(parts[0] if len(parts) == 1 else np.concatenate(parts))
-
-    def out_of_bag(self, rows: np.ndarray, outside: np.ndarray) -> np.ndarray:
-        """Logits of labelled rows from the trees that did not see them; even where all did.
-
-        ``outside`` (trees, l) says which trees did not.
-        """
-        rows = rounded_up(rows)
-        flat, trees, places = rows.reshape(-1), *np.nonzero(outside)
-        leaves = self.roots[trees]
-        for start in range(0, len(trees), CHUNK):
-            part = slice(start, start + CHUNK)
-            firsts, nodes = places[part] * rows.shape[1], leaves[part]
-            for _ in range(int(self.depths[trees[part]].max())):
-                right = flat.take(firsts + self.features.take(nodes)) > self.thresholds.take(nodes)
-                nodes = self.lefts.take(nodes) + right
-            leaves[part] = nodes
-        columns = [np.bincount(places, column.take(leaves), len(rows)) for column in self.values.T]
-        shares = np.stack(columns, axis=1)
-        n_trees = outside.sum(axis=0)[:, None]
-        shares = np.where(n_trees, shares, 1.0) / np.where(n_trees, n_trees, shares.shape[1])
-        return np.asarray(blurred_logits(shares))
 
 
 class ForestMember(Member):
@@ -397,9 +357,9 @@ class ForestMember(Member):
         """None where labels are too few, or trees would be too large."""
         n_labelled, n_features = evidence.rows.shape
         labels = evidence.problem.labels
-        fits = n_labelled >= MIN_LABELS and n_features <= MAX_FEATURES
         trees = EFFORTS[evidence.problem.settings.effort].trees
-        fits = fits and _tree_bytes(trees, len(labels.rows), labels.n_classes) <= MOST_BYTES
+        small = _tree_bytes(trees, len(labels.rows), labels.n_classes) <= MOST_BYTES
+        fits = n_labelled >= MIN_LABELS and n_features <= MAX_FEATURES and small
         return super().candidates(evidence) if fits else []
 
     @classmethod
@@ -421,7 +381,7 @@ class ForestMember(Member):
         forest, held_out = grow_forest(
             rows.toarray() if sparse.issparse(rows) else rows,
             part.codes,
-            len(evidence.log_prior),
+            evidence.problem.labels.n_classes,
             settings.seed,
             None if part.given is None else part.given.sum(axis=1),
             trees,
@@ -430,7 +390,7 @@ class ForestMember(Member):
         held_out[evidence.lone] = np.nan
         held_out += lost_shares(evidence.targets)
         more = TREE_STEP * USUAL_DEPTH * (MOST_TREES - trees) * evidence.problem.labels.n_rows
-        left = [left_out("trees", trees, MOST_TREES, more, None)] if trees < MOST_TREES else []
+        left = ("trees", trees, MOST_TREES, more) if trees < MOST_TREES else None
         return MemberFit(forest, held_out, forest.of(evidence.sample_rows), left_out=left)
 
 
@@ -471,7 +431,8 @@ def grow_forest(
 
     ``rows``: (l, m): labelled rows; ``codes``: (l,): their classes; ``weights``: (l,): how much
     each label counts; of a distribution, trees take the largest share for the label;
-    ``held_out``: (l, c): logits of each row from the trees whose bootstrap sample left it out.
+    ``held_out``: (l, c): logits of each row from the trees whose bootstrap sample left it out; even
+    where none did.
     """
     tried = max(int(np.sqrt(rows.shape[1])), 1)
     if len(rows) * tried <= SIDE_BY_SIDE:
@@ -480,10 +441,26 @@ def grow_forest(
         grown = grow(rows, codes, n_classes, counts, tried, rng)
     else:
         grown, counts = grow_many(rows, codes, seed, weights, trees, n_threads)
-        known = np.unique(codes)
+        known, values = np.unique(codes), grown["values"]
         if len(known) < n_classes:
-            values = np.zeros((len(grown["values"]), n_classes), dtype=np.float32)
-            values[:, known] = grown["values"]
-            grown["values"] = values
+            grown["values"] = np.zeros((len(values), n_classes), dtype=np.float32)
+            grown["values"][:, known] = values
     forest = Forest(**grown)
-    return forest, forest.out_of_bag(rows, counts == 0)
+
+    # Every row goes down the trees that did not see it.
+    rows, outside = rounded_up(rows), counts == 0
+    flat, numbers, places = rows.reshape(-1), *np.nonzero(outside)
+    leaves = forest.roots[numbers]
+    for start in range(0, len(numbers), CHUNK):
+        part = slice(start, start + CHUNK)
+        firsts, nodes = places[part] * rows.shape[1], leaves[part]
+        for _ in range(int(forest.depths[numbers[part]].max())):
+            limits = forest.thresholds.take(nodes)
+            right = flat.take(firsts + forest.features.take(nodes)) > limits
+            nodes = forest.lefts.take(nodes) + right
+        leaves[part] = nodes
+    columns = [np.bincount(places, column.take(leaves), len(rows)) for column in forest.values.T]
+    n_trees = outside.sum(axis=0)[:, None]
+    shares = np.where(n_trees, np.stack(columns, axis=1), 1.0)
+    shares = shares / np.where(n_trees, n_trees, n_classes)
+    return forest, np.asarray(blurred_logits(shares))

@@ -18,7 +18,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from biglp._core.arrays import Rows
-from biglp._learn.base import Standard, to_float64
+from biglp._learn.base import Standard
 from biglp._learn.committee.member import LinearModel, Member, MemberFit, TrainingSet
 
 FOLDS = 5
@@ -45,7 +45,7 @@ class LogisticMember(Member):
 
     def learn(self, evidence: TrainingSet) -> MemberFit:
         """Fit to all labelled rows, and to folds of them."""
-        rows, targets = to_float64(evidence.rows), evidence.targets
+        rows, targets = evidence.rows.astype(np.float64, copy=False), evidence.targets
         held = [left for _, left in folds(evidence.part.codes, evidence.problem.settings.seed)]
         left_out = [np.empty(0, dtype=np.int64), *held]
         loss = np.inf

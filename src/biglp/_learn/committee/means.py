@@ -22,15 +22,9 @@ from scipy import sparse
 
 from biglp._algebra.spreading import left_alone
 from biglp._core.arrays import Rows, to_dense
-from biglp._learn.base import Standard, to_float64
+from biglp._learn.base import Standard
 from biglp._learn.committee.logistic import folds
-from biglp._learn.committee.member import (
-    LinearModel,
-    Member,
-    MemberFit,
-    TrainingSet,
-    usual_size,
-)
+from biglp._learn.committee.member import LinearModel, Member, MemberFit, TrainingSet, usual_size
 
 
 class MeansMember(Member):
@@ -47,8 +41,8 @@ class MeansMember(Member):
 
     def learn(self, evidence: TrainingSet) -> MemberFit:
         """Find the means, and each without one row."""
-        standard = evidence.standard
-        model, held_out = fit_class_means(to_float64(evidence.rows), evidence.targets, standard)
+        rows = evidence.rows.astype(np.float64, copy=False)
+        model, held_out = fit_class_means(rows, evidence.targets, evidence.standard)
         return MemberFit(model, held_out, model.of(evidence.sample_rows))
 
 
@@ -124,7 +118,7 @@ class SeededMember(Member):
         """Let the means of all labels move, and those of folds of them."""
         centre, spread = evidence.standard
         sample, rows = (
-            (to_float64(to_dense(part)) - centre) / spread
+            (to_dense(part).astype(np.float64, copy=False) - centre) / spread
             for part in (evidence.sample_rows, evidence.rows)
         )
         targets = evidence.targets

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from biglp._algebra.spreading import LabelledRows
+from biglp._algebra.sums import apply_mixing
 from biglp._core.arrays import Array, Rows, to_numpy
 from biglp._core.size import Cost, Size
 from biglp._graph.features import float64_features
 from biglp._labels.labels import Labels
-from biglp._learn.base import Problem, Standard, centre_and_spread, part_of_labels, to_float64
+from biglp._learn.base import Problem, Standard, centre_and_spread, part_of_labels
 from biglp._learn.committee.starting_weights import ROWS, Starts
 from biglp._transforms.scale import Parts
 
@@ -44,10 +44,6 @@ class MemberModel:
     def of(self, rows: Rows) -> Array:
         """Logits of prepared rows.  (b, m) → (b, c)."""
         raise NotImplementedError
-
-    def expect(self, n_rows: int) -> None:
-        """Be told how many rows will be asked about."""
-        object.__setattr__(self, "expected", n_rows)
 
     def state(self) -> dict[str, np.ndarray]:
         """The arrays it is made of."""
@@ -82,8 +78,9 @@ class MemberFit:
     held_out: np.ndarray
     sample: np.ndarray  # (b, c): logits of a sample of all rows
     n_iter: int = 1  # iterations of the solver
-    # What a larger effort would add to the member: lines of the report
-    left_out: list[dict[str, Any]] = field(default_factory=list)
+    # What a larger effort would take more of: its name, how many were taken and of how many, and
+    # the seconds that the others cost
+    left_out: tuple[str, int, int, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,6 @@ class TrainingSet:
     # Features before mixing, and rows, of a random sample of all rows
     sample_features: Rows
     sample_rows: Rows
-    log_prior: np.ndarray  # (c,): logarithm of the class prior, centred
     targets: np.ndarray  # (l, c): w·Y of the labelled rows
     log_counts: np.ndarray  # (c,): logarithm of the classes' numbers of labels, centred
     lone: np.ndarray  # (l,): whether a labelled row is the only one of its class
@@ -109,7 +105,7 @@ class TrainingSet:
     kind: str  # one of ``ROWS``
 
     @classmethod
-    def of(cls, problem: Problem[Labels], log_prior: np.ndarray) -> TrainingSet:
+    def of(cls, problem: Problem[Labels]) -> TrainingSet:
         """Fetch the labelled rows and the sample; no sweep."""
         graph, chain = problem.graph, problem.graph.source.chain
         if chain.scaling == "text":
@@ -119,34 +115,29 @@ class TrainingSet:
         else:  # beside directions of words, columns keep their meaning
             embedded = chain.embeds and not isinstance(chain.transforms[-1], Parts)
             kind = "pixels" if embedded else "table"
-        part = part_of_labels(problem.labels, problem.system.most_labelled, problem.settings.seed)
+        most, seed = problem.system.most_labelled, problem.settings.seed
+        part, sample = part_of_labels(problem.labels, most, seed), problem.sample_rows
+        sample_rows, given = to_numpy(sample), part.given
+        exact = sample_rows.astype(np.float64, copy=False)
+        standard = centre_and_spread(exact, one_scale=True)
         rows = graph.take(part.rows)
-        features = problem.sums.mix(float64_features(graph.features.of_rows(rows)))
-        labelled = LabelledRows(features, part.codes, part.given)
-        sample_rows = to_numpy(problem.sample_rows)
-        targets = labelled.targets(len(log_prior))
+        features = float64_features(graph.features.of_rows(rows))
+        labelled = LabelledRows(apply_mixing(features, problem.sums.mixing), part.codes, given)
+        targets = labelled.targets(problem.labels.n_classes)
         log_counts = np.log(np.maximum(targets.sum(axis=0), np.finfo(np.float64).tiny))
         return cls(
             problem=problem,
             part=part,
             labelled=labelled,
             rows=to_numpy(rows),
-            sample_features=to_numpy(problem.sample_features),
+            sample_features=to_numpy(graph.features.of_rows(sample)),
             sample_rows=sample_rows,
-            log_prior=log_prior,
             targets=targets,
             log_counts=log_counts - log_counts.mean(),
             lone=np.bincount(part.codes)[part.codes] < 2,
-            standard=centre_and_spread(to_float64(sample_rows), one_scale=True),
+            standard=standard,
             kind=kind,
         )
-
-    def start(self, starts: Iterable[Starts]) -> float:
-        """Weight w₀ here, of one or several: on a log scale of the labels a class."""
-        each = max(len(self.problem.labels.rows) / len(self.log_prior), 1.0)
-        plenty = min(np.log(each) / np.log(PLENTY), 1.0)
-        few_and_many = (of_kind[self.kind] for of_kind in starts)
-        return sum(float(few + plenty * (many - few)) for few, many in few_and_many)
 
 
 def usual_size(logits: np.ndarray) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from biglp._algebra.balance import given_prior, power_prior, share_offsets
+from biglp._algebra.balance import given_prior, share_offsets
 from biglp._algebra.spreading import mean_label
 from biglp._algebra.systems import KEPT_FACTORS, MOST_LABELLED, DenseSystem, SparseSystem
 from biglp._core.arrays import to_numpy
@@ -22,7 +22,7 @@ from biglp._learn.base import SAMPLE, HeldOut, LearnResult, Method, Problem
 from biglp._learn.committee import MEMBERS
 from biglp._learn.committee.answer import CommitteePredictor, WeightedModel, scaled_logits, widened
 from biglp._learn.committee.find_weights import Trained, find_weights
-from biglp._learn.committee.member import DECISIVE, TrainingSet, usual_size
+from biglp._learn.committee.member import DECISIVE, PLENTY, TrainingSet, usual_size
 from biglp._learn.committee.starting_weights import STARTING_WEIGHTS
 from biglp._rows.prepared import KEPT_BYTES
 from biglp._rows.source import among
@@ -71,15 +71,18 @@ class CommitteeMethod(Method):
     @classmethod
     def learn(cls, problem: Problem[Labels]) -> LearnResult:
         """Learn; where too many labels seem to be wrong, learn again with less trust in those."""
-        learnt = cls.learn_once(problem)
-        doubts = _doubts(problem.labels, learnt)
-        lowered = 0
-        if doubts is not None and len(doubts.rows) >= LEAST_LABELS:
+        labels, lowered = problem.labels, 0
+        for again in (False, True):
+            learnt, doubts = cls.learn_once(problem), None
+            if learnt.held_out is not None and np.isfinite(learnt.held_out.shares).any():
+                part = labels.take(np.searchsorted(labels.rows, learnt.held_out.rows))
+                doubts = find_doubts(part, learnt.held_out.shares)
+            if again or doubts is None or len(doubts.rows) < LEAST_LABELS:
+                break
             named = doubts.wrong[doubts.wrong > PROBABLY].sum() >= LEAST_TOLD * doubts.wrong.sum()
-            if named and doubts.error_rate > EXPECTED:
-                learnt = cls.learn_once(with_less_trust(problem, doubts))
-                lowered = doubts.n_probably_wrong
-                doubts = _doubts(problem.labels, learnt)
+            if not named or doubts.error_rate <= EXPECTED:
+                break
+            problem, lowered = with_less_trust(problem, doubts), doubts.n_probably_wrong
         facts = {
             "probably_wrong_labels": None if doubts is None else doubts.n_probably_wrong,
             "label_error_rate": None if doubts is None else doubts.error_rate,
@@ -92,16 +95,18 @@ class CommitteeMethod(Method):
         """Let the members learn, find their weights, drop those that are not worth their time."""
         labels, settings, graph = problem.labels, problem.settings, problem.graph
         if not isinstance(settings.class_balance, str):
-            log_prior = np.log(given_prior(settings.class_balance, labels.n_classes))
+            prior = given_prior(settings.class_balance, labels.n_classes)
+        elif settings.balances("mass", "centre"):
+            prior = np.full(labels.n_classes, 1.0 / labels.n_classes)
         else:
-            equal = settings.balances("mass", "centre")
-            log_prior = np.log(power_prior(labels.counts + IMAGINED_LABELS, 0.0 if equal else 1.0))
-        log_prior = log_prior - log_prior.mean()
+            prior = labels.counts + IMAGINED_LABELS
+            prior = prior / prior.sum()
+        log_prior = np.log(prior) - np.log(prior).mean()
         # Every view of the rows has members of its own.
         views, sets = views_of(graph, problem.sums, len(labels.rows)), []
         for view in views:
             alone = problem if view.places is None else problem.with_views(view.graph, view.sums)
-            sets.append(TrainingSet.of(alone, log_prior))
+            sets.append(TrainingSet.of(alone))
         evidence = sets[0]
         asked = [
             (view, own, kind, one)
@@ -134,25 +139,28 @@ class CommitteeMethod(Method):
         ]
         if by_graph and evidence.kind == "table" and usual_size(by_graph[-1].sample) > DECISIVE:
             evidence = replace(evidence, kind="clusters")
-        # Views see the same rows: what they say together is less than their sum.
+        # Weights w₀, on a log scale of the labels a class; the prior's is the last. Views see the
+        # same rows: what they say together is less than their sum.
         share = 1.0 if len(views) == 1 else VIEW_SHARE
+        plenty = np.log(max(len(labels.rows) / labels.n_classes, 1.0)) / np.log(PLENTY)
+        starts = [one.starts or (STARTING_WEIGHTS[one.name],) for *_, one in asked]
+        rows = [evidence.kind if view is views[0] else own.kind for view, own, *_ in asked]
+        *starting, of_prior = (
+            sum(
+                float(few + min(plenty, 1.0) * (many - few))
+                for few, many in (of_kind[kind] for of_kind in each)
+            )
+            for each, kind in zip(
+                (*starts, (STARTING_WEIGHTS["prior"],)), (*rows, evidence.kind), strict=True
+            )
+        )
         everybody = trained = [
             Trained(
-                one,
-                fit,
-                share * own.start(one.starts or (STARTING_WEIGHTS[one.name],)),
-                own.log_counts if one.says_shares else None,
-                kind,
-                view,
+                one, fit, share * start, own.log_counts if one.says_shares else None, kind, view
             )
-            for (view, own, kind, one), fit in zip(
-                [(v, evidence if v is views[0] else o, k, m) for v, o, k, m in asked],
-                fits,
-                strict=True,
-            )
+            for (view, own, kind, one), fit, start in zip(asked, fits, starting, strict=True)
         ]
-        start = evidence.start([STARTING_WEIGHTS["prior"]])
-        told = log_prior, evidence.part.codes, evidence.part.given, start
+        told = log_prior, evidence.part.codes, evidence.part.given, of_prior
         weights = find_weights(trained, *told)
         with_all = weights.accuracy
         patience = EFFORTS[settings.effort].worth
@@ -178,13 +186,15 @@ class CommitteeMethod(Method):
         )
         guessed = evidence.part.guessed
         people = np.ones(len(evidence.part.rows), bool) if guessed is None else ~guessed
+        sample = evidence.sample_features, evidence.sample_rows
+        if len(views) > 1:
+            rows_of_all = problem.sample_rows
+            sample = to_numpy(graph.features.of_rows(rows_of_all)), to_numpy(rows_of_all)
         if settings.balances("auto") and not people.any():
             # As many rows of each class are named, whatever its share is: that is told by the rows.
-            sample = to_numpy(problem.sample_features), to_numpy(problem.sample_rows)
             probabilities = np.asarray(to_numpy(answer.outputs(*sample)[0]), dtype=np.float64)
             answer = replace(answer, bias=answer.bias + np.log(class_shares(probabilities)))
         if settings.balances("share"):  # a sample of rows gets the shares of the labels
-            sample = to_numpy(problem.sample_features), to_numpy(problem.sample_rows)
             predicted, _ = answer.outputs(*sample)
             logs = np.log(np.maximum(to_numpy(predicted), LEAST_CHANCE)).astype(np.float64)
             offsets = share_offsets(logs, mean_label(labels.counts))
@@ -197,12 +207,11 @@ class CommitteeMethod(Method):
             points = 100.0 * (with_all - weights.accuracy)
         not_taken = graph.factor.left_out(settings.effort, labels.n_rows)
         for one in everybody:
-            seconds = one.fit.model.row_seconds
-            if one not in trained and seconds > 0:
-                name = one.name
-                not_taken.append(left_out(name, 0, 1, labels.n_rows * seconds, points))
-        not_taken += [line for fit in fits for line in fit.left_out]
-        by_graph_weight = sum(
+            if one not in trained and one.fit.model.row_seconds > 0:
+                seconds = labels.n_rows * one.fit.model.row_seconds
+                not_taken.append(left_out(one.name, 0, 1, seconds, points))
+        not_taken += [left_out(*fit.left_out, None) for fit in fits if fit.left_out]
+        of_graph = sum(
             weight for one, weight in zip(trained, of_members, strict=True) if one.member.says_graph
         )
         everything = float(weights.weights[:-1].sum())
@@ -216,7 +225,7 @@ class CommitteeMethod(Method):
             "held_out_accuracy": weights.accuracy,
             "supervised_accuracy": without_graph.accuracy,
             "unlabelled_rows_helped": helped,
-            "graph_share": float(by_graph_weight) / everything if everything > 0 else 0.0,
+            "graph_share": float(of_graph) / everything if everything > 0 else 0.0,
             "left_out": not_taken,
             "spectral_radius": evidence.problem.system.radius,
             **appraise(evidence, trained, answer, weights.shares, people),
@@ -348,14 +357,3 @@ def with_less_trust(problem: Problem[Labels], doubts: LabelDoubts) -> Problem[La
         for view in problem.views
     ]
     return problem.with_labels(lowered, targets)
-
-
-def _doubts(labels: Labels, learnt: LearnResult) -> LabelDoubts | None:
-    """What is thought of the labels that were held out; None where none could be."""
-    held_out = learnt.held_out
-    if held_out is None or not np.isfinite(held_out.shares).any():
-        return None
-    if not len(held_out.rows):
-        return None
-    part = labels.take(np.searchsorted(labels.rows, held_out.rows))
-    return find_doubts(part, held_out.shares)

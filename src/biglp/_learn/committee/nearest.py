@@ -22,10 +22,10 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, to_numpy
-from biglp._core.size import EFFORTS, Cost, Effort, Size, left_out, pair_seconds
+from biglp._core.size import EFFORTS, Cost, Effort, Size, pair_seconds
 from biglp._graph.kernels import SEARCH_CELLS, SEARCH_ROWS
 from biglp._learn.base import part_of_labels
-from biglp._learn.committee.answer import row_sums
+from biglp._learn.committee.answer import of_each_row
 from biglp._learn.committee.member import Member, MemberFit, MemberModel, TrainingSet
 
 NEIGHBOURS = 5
@@ -70,42 +70,34 @@ class Nearest(MemberModel):
         """
         xp = namespace(rows)
         if isinstance(rows, np.ndarray) and rows.shape[1] <= FEW_FEATURES:
-            return smoothed(self._counted_by_tree(rows, own))
-        voters, votes = like(rows, self.rows), like(rows, self.votes)
-        sizes = (voters * voters).sum(1)
-        step = max(DISTANCES * (16 if is_torch(rows) else 1) // len(voters), 1)
-        if not is_torch(rows):
-            step = min(step, max(SEARCH_CELLS // len(voters), SEARCH_ROWS))
-        parts = []
-        for start in range(0, rows.shape[0], step):
-            # ‖x − v‖² − ‖x‖² ranks the voters of a row.
-            distances = rows[start : start + step] @ (-2.0 * voters.T)
-            distances += sizes
-            if own is not None:
-                here = own[start : start + step]
-                distances[np.flatnonzero(here >= 0), here[here >= 0]] = np.inf
-            columns, _ = smallest(distances, NEIGHBOURS)
-            parts.append(votes[columns].sum(1))
-        return smoothed(xp.concatenate(parts) if parts else votes[:0])
-
-    def _counted_by_tree(self, rows: np.ndarray, own: np.ndarray | None) -> np.ndarray:
-        """Votes of the nearest, where a row's own voter has none."""
-        wanted = min(NEIGHBOURS + (own is not None), len(self.rows))
-        voters = self.tree.query(rows, wanted)[1].reshape(len(rows), wanted)
-        if own is not None and wanted > NEIGHBOURS:
-            # A row's own voter is taken out of the nearest; where it is not among them, or there
-            # are several rows like it, the last one goes.
-            itself = voters == own[:, None]
-            itself[~itself.any(axis=1), -1] = True
-            voters = voters[~itself].reshape(len(rows), NEIGHBOURS)
-        votes = self.votes.astype(rows.dtype, copy=False)
-        return np.asarray(votes[voters].sum(axis=1))
-
-
-def smoothed(counted: Array) -> Array:
-    """Logarithm of votes, one more of which is spread evenly.  (b, c)."""
-    even = counted + 1.0 / counted.shape[1]
-    return namespace(counted).log(even / (row_sums(counted)[:, None] + 1.0))
+            wanted = min(NEIGHBOURS + (own is not None), len(self.rows))
+            found = self.tree.query(rows, wanted)[1].reshape(len(rows), wanted)
+            if own is not None and wanted > NEIGHBOURS:
+                # A row's own voter is taken out of the nearest; where it is not among them, or
+                # there are several rows like it, the last one goes.
+                itself = found == own[:, None]
+                itself[~itself.any(axis=1), -1] = True
+                found = found[~itself].reshape(len(rows), NEIGHBOURS)
+            counted = self.votes.astype(rows.dtype, copy=False)[found].sum(axis=1)
+        else:
+            voters, votes = like(rows, self.rows), like(rows, self.votes)
+            sizes = (voters * voters).sum(1)
+            step = max(DISTANCES * (16 if is_torch(rows) else 1) // len(voters), 1)
+            if not is_torch(rows):
+                step = min(step, max(SEARCH_CELLS // len(voters), SEARCH_ROWS))
+            parts = []
+            for start in range(0, rows.shape[0], step):
+                # ‖x − v‖² − ‖x‖² ranks the voters of a row.
+                distances = rows[start : start + step] @ (-2.0 * voters.T)
+                distances += sizes
+                if own is not None:
+                    here = own[start : start + step]
+                    distances[np.flatnonzero(here >= 0), here[here >= 0]] = np.inf
+                columns, _ = smallest(distances, NEIGHBOURS)
+                parts.append(votes[columns].sum(1))
+            counted = xp.concatenate(parts) if parts else votes[:0]
+        even = counted + 1.0 / counted.shape[1]  # one more vote is spread evenly
+        return xp.log(even / (of_each_row(np.add, counted)[:, None] + 1.0))
 
 
 @dataclass(frozen=True)
@@ -157,18 +149,13 @@ class NearestMember(Member):
         held_out = model.of(evidence.rows, own)
         held_out[evidence.lone] = np.nan
         # Labelled rows that do not vote because rows are so many.
-        most, left = _most_voters(len(labels.rows), rows.shape[1]), []
-        if taken < most:
-            more = (most - taken) * pair_seconds(rows.shape[1]) * labels.n_rows
-            left = [left_out("labelled rows that vote", taken, most, more, None)]
+        most = min(len(labels.rows), MAX_LABELS, MAX_BYTES // (4 * rows.shape[1]))
+        more = (most - taken) * pair_seconds(rows.shape[1]) * labels.n_rows
+        left = ("labelled rows that vote", taken, most, more) if taken < most else None
         return MemberFit(model, held_out, model.of(evidence.sample_rows), left_out=left)
-
-
-def _most_voters(n_labelled: int, n_features: int) -> int:
-    return min(n_labelled, MAX_LABELS, MAX_BYTES // (4 * n_features))
 
 
 def count_voters(n_labelled: int, n_rows: int, n_features: int, effort: Effort) -> int:
     """Labelled rows that may vote on so many rows; 0 where labels are too few."""
-    most = _most_voters(n_labelled, n_features)
+    most = min(n_labelled, MAX_LABELS, MAX_BYTES // (4 * n_features))
     return 0 if most < MIN_LABELS else effort.voters_for(n_rows, (MIN_LABELS, most))

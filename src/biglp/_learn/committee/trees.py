@@ -26,15 +26,16 @@ FEW = 10_000
 """Rows up to which NumPy is done before anything is loaded or packed."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Walk:
     """The trees of a forest, and how many rows they were asked about."""
 
-    # Those of :class:`biglp._learn.committee.forest.Forest`.
+    # (nodes,): test of each node, and its left child
     features: np.ndarray
     thresholds: np.ndarray
     lefts: np.ndarray
-    values: np.ndarray
+    values: np.ndarray  # (nodes, c): class distribution of each node
+    # (trees,)
     roots: np.ndarray
     depths: np.ndarray
     asked: int = field(default=0, init=False)
