@@ -5,8 +5,6 @@ argument is one of :data:`TARGETS`, the others are libFuzzer's. A file is read a
 reads it; what is not an error of biglp's own ends the run, and libFuzzer keeps the input.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import shutil
@@ -47,7 +45,6 @@ TARGETS = {
 
 
 def read(target: str, path: Path) -> None:
-    """Read a file as the command line does."""
     if target == "model":
         LowRankLabelPropagation.load(path)
     elif target.startswith("labels"):
@@ -59,7 +56,6 @@ def read(target: str, path: Path) -> None:
 
 
 def main() -> None:
-    """Fuzz one reader."""
     target = sys.argv.pop(1)
     first, path = FOLDER / "corpus" / "first", FOLDER / f"read.{target}"
     first.parent.mkdir()

@@ -29,7 +29,6 @@ OPEN = []
 
 @pytest.fixture(autouse=True)
 def synced(monkeypatch):
-    """Files that were forced to disk; the disk itself would take most of the time."""
     found = []
     monkeypatch.setattr(
         os, "fsync", lambda handle: found.append(os.readlink(f"/proc/self/fd/{handle}"))
@@ -40,7 +39,6 @@ def synced(monkeypatch):
 
 
 def start(path, known=(), classes=()):
-    """Open a file of answers, as a server does."""
     journal = History(path)
     OPEN.append(journal)
     file = LabelsFile(path, "row", lambda rows: [str(row) for row in rows])
@@ -52,7 +50,6 @@ def start(path, known=(), classes=()):
 
 
 def on_disk(path):
-    """What the file says, line by line."""
     lines = LabelsFile(path, "row", lambda rows: []).read()
     return [(int(key), label) for key, label in lines]
 
@@ -217,7 +214,6 @@ class Killed(BaseException):
 
 
 def steps(answers):
-    """A short session; yields after each step that was confirmed what the file must say then."""
     answers.label([1], "cat", "a")
     yield [(1, "cat")]
     answers.label([2, 3], "dog", "b")
@@ -234,7 +230,6 @@ def steps(answers):
 
 
 def killed_at(moment, path, monkeypatch):
-    """Run the session up to one of the moments at which it touches a file; what was confirmed."""
     passed, confirmed = 0, -1
 
     def pass_moment(function):

@@ -1,7 +1,5 @@
 """The baselines against the dense reference and against scikit-learn."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The paper's data sets: their formats, stand-ins and splits, and digits that are deformed."""
 
-from __future__ import annotations
-
 import bz2
 import json
 from dataclasses import replace
@@ -160,7 +158,6 @@ def test_deformed_digits(site, digits):
 
 
 def discs(n: int = 30, side: int = 28) -> np.ndarray:
-    """Rings of several sizes and places, with soft edges."""
     rng = np.random.default_rng(1)
     y, x = np.mgrid[:side, :side]
     out = []

@@ -1,7 +1,5 @@
 """The experiments on tiny data, through the command line, and what their pages say."""
 
-from __future__ import annotations
-
 import csv
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Peers in processes of their own, with limits that hold, and the page that compares them."""
 
-from __future__ import annotations
-
 import sys
 import time
 from dataclasses import replace
@@ -20,7 +18,6 @@ LIMITS = peers.Limits(seconds=20.0, memory=2**30)
 
 
 def fake_peer(folder, body):
-    """A program in a peer's place."""
     (folder / "peer.py").write_text(body)
     return (sys.executable, str(folder / "peer.py"))
 
