@@ -67,7 +67,7 @@ $(READY): pyproject.toml hatch_build.py $(wildcard src/biglp/_compiled/c/*) | $(
 $(READY_TESTS): pyproject.toml constraints.txt $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	    --constraint constraints.txt \
-	    --editable ".[test,lint,plot,mpich,dask,gpu,hdf5,zarr,lake,label]"
+	    --editable ".[test,lint,plot,mpich,dask,gpu,hdf5,zarr,lake,label,text]" ./packages/text-en
 	@touch $@
 
 $(READY_DOCS): pyproject.toml constraints.txt $(READY)
