@@ -216,28 +216,6 @@ def test_unpickled_and_loaded_models_take_labels_with_the_rows(fitted, tmp_path)
         assert again.report_["labelled_rows"] == 14
 
 
-def test_several_targets_are_those_of_each_alone():
-    X, y, _, _, _ = measured_problem(targets=3)
-    together = regressor(n_landmarks=15).fit(X, y)
-    assert together.transduction_.shape == y.shape
-    for j in range(3):
-        alone = regressor(n_landmarks=15).fit(X, y[:, j])
-        np.testing.assert_allclose(together.transduction_[:, j], alone.transduction_, rtol=1e-9)
-
-
-def test_labels_without_weight_are_unknown_and_weights_count():
-    X, y, _, weights, _ = measured_problem()
-    known = np.flatnonzero(~np.isnan(y))
-    weights[known[::3]] = 0.0
-    fewer = y.copy()
-    fewer[known[::3]] = np.nan
-    one = regressor(n_landmarks=15).fit(X, y, sample_weight=weights)
-    two = regressor(n_landmarks=15).fit(X, fewer, sample_weight=np.where(weights > 0, weights, 9))
-    np.testing.assert_array_equal(one.transduction_, two.transduction_)
-    plain = regressor(n_landmarks=15).fit(X, fewer)
-    assert np.abs(one.transduction_ - plain.transduction_).max() > 1e-3
-
-
 def test_a_handful_of_labels_and_labels_that_are_all_the_same():
     for labelled in (1, 2, 3):
         X, y, truth, _, _ = measured_problem(labelled=labelled)

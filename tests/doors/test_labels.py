@@ -59,14 +59,6 @@ def test_classes_and_labelled_rows(y, classes, rows, codes):
     assert (labels.n_rows, labels.n_classes) == (len(y), len(classes))
 
 
-def test_which_entries_mean_unlabelled():
-    values = [None, NAN, -1, "", -1.0, "-1", pd.NA, 0, False, True, np.bool_(True)]
-    labels = encode_labels(np.array(values, dtype=object), len(values))
-    assert labels.rows.tolist() == [7, 8, 9, 10]
-    with pytest.raises(LabelError, match="-1 counts as unlabelled"):
-        encode_labels(["1", "-1", "1"], 3)
-
-
 @pytest.mark.parametrize(
     ("y", "message"),
     [

@@ -1,6 +1,5 @@
 """What the user is told: progress, warnings, and budgets that are too small."""
 
-import ast
 import logging
 import re
 import warnings
@@ -102,27 +101,3 @@ def test_rows_that_no_label_reaches(islands, settings, got):
         warnings.simplefilter("error")
         assert (estimator.transduction_ == truth).mean() > 0.99
     assert estimator.report_["unreached_rows"] == 0
-
-
-@pytest.mark.parametrize("params", [{"max_iter": 4}, {"max_iter": 20, "start": "uniform"}])
-def test_glnp_that_stopped_short(params):
-    X, y, _ = blobs(n=300)
-    settings = {"factor": "glnp-mu", "n_landmarks": 10, "factor_params": params}
-    with pytest.warns(StoppedShortWarning) as caught:
-        LowRankLabelPropagation(**settings).fit(np.abs(X), y)
-    message = str(caught[0].message)
-    assert caught[0].filename == __file__
-    advised = [
-        {"factor_params": ast.literal_eval(found)}
-        for found in re.findall(r"factor_params=(\{.*?\})", message)
-    ]
-    advised += [{"factor": name} for name in re.findall(r"factor='(.*?)'", message)]
-    assert len(advised) == 2 + ("start" in params)
-    everything = {**settings, "factor_params": dict(params)}
-    for change in advised:  # all of it, several times over where it says so again
-        everything["factor"] = change.get("factor", everything["factor"])
-        everything["factor_params"] |= change.get("factor_params", {})
-    everything["factor_params"]["max_iter"] *= 10
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", StoppedShortWarning)
-        LowRankLabelPropagation(**everything).fit(np.abs(X), y)

@@ -141,24 +141,6 @@ def test_labels_from_elsewhere_are_overruled_and_come_back(path):
     assert dict(on_disk(path)) == {70: "cat", 2: "wolf", 80: "wolf"}
 
 
-def test_keys_are_digits_and_the_names_where_they_can_be_and_stay_as_they_are(path):
-    answers = start(path, known={1: "7", 2: "dog"}, classes=["0", "u", "B", "cat"])
-    expected = {"0": "0", "u": "1", "B": "2", "cat": "3", "7": "7", "dog": "4"}
-    assert answers.keys == expected
-    answers.rename("cat", "1")
-    answers.label([2], "cow", "a")
-    expected = {"1" if name == "cat" else name: key for name, key in expected.items()}
-    assert answers.keys == {**expected, "cow": "5"}
-    answers.add_class("later")
-    answers.close()
-    again = start(path, known={1: "7", 2: "dog"}, classes=["0", "u", "B", "cat"])
-    assert list(again.keys.items())[:7] == [*expected.items(), ("cow", "5")]
-    assert "later" in again.classes
-    for number in range(40):
-        again.add_class(f"class {number}")
-    assert {*again.keys.values()} == {*"0123456789", None}  # they run out
-
-
 @pytest.mark.parametrize(
     "name", ["", "  ", "-1", "-1.0", "NA", "null", "?", "a\nb", "x" * 300, 3, "\ud800"]
 )

@@ -71,7 +71,9 @@ def test_more_landmarks_than_rows_and_one(factor):
 
 
 @pytest.mark.parametrize(
-    "taker", [LowRankLabelPropagation, LowRankLabelPropagationRegressor, fit], ids=lambda taker: taker.__name__
+    "taker",
+    [LowRankLabelPropagation, LowRankLabelPropagationRegressor, fit],
+    ids=lambda taker: taker.__name__,
 )
 def test_defaults_of_signatures_are_those_of_the_table(taker):
     taken = {name: each.default for name, each in inspect.signature(taker).parameters.items()}

@@ -53,6 +53,17 @@ def test_sweeps_are_counted():
 
 
 @pytest.mark.parametrize(
+    ("factor", "sweeps"),
+    [("anchors", ["Gram", "labels"]), ("nystrom", ["degrees", "Gram", "labels"])],
+)
+def test_sweeps_over_all_rows(factor, sweeps):
+    X, y, _ = blobs()
+    engine = Counting()
+    model(factor=factor, landmarks="random", engine=engine).fit(X, y)
+    assert [name for name in engine.sweeps if name in ("degrees", "Gram", "labels")] == sweeps
+
+
+@pytest.mark.parametrize(
     ("rows", "labels", "error", "words"),
     [
         ([400], [1], ParameterError, "numbered 0 to 399"),

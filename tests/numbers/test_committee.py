@@ -287,13 +287,3 @@ class TestWeights:
         best = min(naive, key=lambda found: found.fun)
         np.testing.assert_allclose(found.weights, best.x[:-1], atol=1e-3)
         assert found.weights[0] > 5 * found.weights[1]
-
-    def test_without_held_out_labels_they_are_the_usual_ones(self):
-        members, codes = self.members()
-        fits = [MemberFit(None, np.full((60, 3), np.nan), one.fit.sample) for one in members]
-        silent = [
-            Trained(one.member, fit, one.start) for one, fit in zip(members, fits, strict=True)
-        ]
-        found = find_weights(silent, np.zeros(3), codes)
-        assert (found.n_held_out, found.accuracy) == (0, None)
-        assert list(found.weights) == [SPREAD, LOGISTIC, PRIOR]

@@ -147,19 +147,6 @@ class TestDegrees:
         assert np.isfinite(normalised).all()
         np.testing.assert_allclose(normalised, F / np.sqrt(degrees)[:, None], rtol=1e-9, atol=1e-12)
 
-    def test_mixing_afterwards_is_mixing_before(self):
-        rng = np.random.default_rng(0)
-        P, T = rng.random((30, 5)), rng.normal(size=(5, 4)) + 1.0
-        sums = (P @ T).sum(axis=0)
-        before, n_before = Normalisation(sums, 30).apply(P @ T)
-        after, n_after = Normalisation(sums, 30, mixing=T).apply(P)
-        np.testing.assert_allclose(after @ T, before, rtol=1e-12)
-        assert n_before == n_after
-        codes = np.arange(30) % 3 - 1
-        mixed, direct = sums_of(after, codes).mixed(T), sums_of(before, codes)
-        for name in ("gram", "targets", "totals", "counts"):
-            np.testing.assert_allclose(getattr(mixed, name), getattr(direct, name), atol=1e-12)
-
 
 @pytest.fixture(scope="module")
 def many():
@@ -246,27 +233,3 @@ class TestSparse:
         sizes = np.array([1.0, 1e-9, 0.0, 1e9])
         found = threads.returns(features[:4] * sizes[:, None], 0.9)
         np.testing.assert_allclose(found, at_once[:4] * sizes**2, rtol=1e-9)
-
-
-class TestLongGraphs:
-    @staticmethod
-    def chain(length, link):
-        ties = sparse.diags_array(np.full(length, 0.5)) + link * (
-            sparse.eye_array(length, k=1) + sparse.eye_array(length, k=-1)
-        )
-        targets = np.zeros((length, 3))
-        targets[0, 0], targets[length // 2, 1] = 1.0, 1e-200
-        gram = sparse.csr_array(ties)
-        return GramSums(gram, targets, np.ones(length), np.array([1, 1, 0]), 10)
-
-    @pytest.mark.parametrize("few_ties", [0, 24])
-    def test_numbers_far_from_any_label_keep_their_digits(self, few_ties, monkeypatch):
-        monkeypatch.setattr("biglp._algebra.conjugate.FEW_TIES", few_ties)
-        for link in (1e-3, 1e-4):
-            sums = self.chain(30, link)
-            found = take_apart(sums).solved(0.5)
-            expected = take_apart(dense_of(sums)).solved(0.5)
-            np.testing.assert_allclose(found[:, :2], expected[:, :2], rtol=1e-8, atol=0)
-            assert 0 < found[-1, 0] < 1e-80
-            assert not found[:, 2].any()
-            np.testing.assert_array_equal(without_noise(found, sums, 0.5), found)
