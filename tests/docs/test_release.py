@@ -1,7 +1,5 @@
 """Files that a release needs say the same as pyproject.toml, and actions are pinned."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path
@@ -53,7 +51,6 @@ def test_the_conda_recipe_asks_for_the_same():
 
 
 def bounds(*extras: str) -> dict[str, str]:
-    """The lowest version of each dependency, also of extras."""
     found = {}
     for each in PROJECT["dependencies"] + [
         line for extra in extras for line in PROJECT["optional-dependencies"][extra]

@@ -1,7 +1,5 @@
 """Errors, damaged and odd files: one message with a reason, and an exit code that says so."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os
@@ -145,7 +143,6 @@ def test_parts_of_a_model_that_do_not_fit_each_other_and_a_summary_that_is_not_w
 
 
 def in_a_child(check):
-    """A process of its own: a mistake would end this one."""
     child = os.fork()
     if child == 0:
         code = 3

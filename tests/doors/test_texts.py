@@ -142,7 +142,7 @@ def test_a_model_wants_the_text_model_of_its_fit(model, tmp_path):
     from biglp._transforms import text_model as module
 
     module.text_model.cache_clear()
-    with pytest.raises(BigLPError, match="text model .* is another one than in fit"):
+    with pytest.raises(BigLPError, match=r"text model .* is another one than in fit"):
         LowRankLabelPropagation.load(tmp_path / "model.biglp").predict(table)
 
 
@@ -192,7 +192,7 @@ def test_names_without_texts():
 def test_a_folder_that_is_no_text_model(model, tmp_path, missing):
     table, _ = sentences(60)
     (tmp_path / "model" / missing).write_bytes(b"\x10")
-    with pytest.raises(BigLPError, match="cannot be read .*model2vec"):
+    with pytest.raises(BigLPError, match=r"cannot be read .*model2vec"):
         LowRankLabelPropagation(text=["text"], text_model=model, classes=["a", "b"]).fit(table)
     (tmp_path / "model" / missing).unlink()
     with pytest.raises(BigLPError, match=f"there is no {missing}"):
