@@ -14,6 +14,7 @@ from biglp._core import BadRowsError, LabelError, MissingExtraError, ParameterEr
 from biglp._fit import GPU_LIBRARY_BYTES
 from biglp._labels import encode_labels
 from biglp._rows import PreparedRows, as_source
+from biglp._transforms import Chain
 from clusters import MPIEXEC
 from helpers import blobs, clear_rows, model
 
@@ -214,7 +215,7 @@ def data(dtype="float32", n=400):
     return tensor, tensor.float().numpy(), y
 
 
-def prepared(tensor, chain=None):
+def prepared(tensor, chain=Chain()):  # noqa: B008
     return PreparedRows(as_rows(tensor), np.dtype(np.float32), chain, device=CPU)
 
 

@@ -399,7 +399,7 @@ WORDS = 1 << 18
 def test_words_come_after_the_other_columns(opened):
     frame, _ = articles()
     frame.loc[3, "text"] = None
-    source = opened(frame, text=["text"])
+    source = opened(frame, text=["text"], text_model="none")
     assert (source.is_sparse, source.words_from, source.n_features) == (True, 4, 4 + WORDS)
     rows = source.read(0, 300)
     np.testing.assert_allclose(rows[:, 0].toarray().ravel(), frame["size"])
