@@ -35,9 +35,11 @@ EMBEDDING_FEATURES, EMBEDDING_SHARE = 32, 0.9
 EMBEDDING_SIGNS, EMBEDDING_SPREADS = 0.05, 30.0
 """An embedding has so many features or more. That share of them is of both signs in that share of
 the rows or more, and the spreads of those in the middle differ by no more than that factor."""
-LIKE_LENGTHS = 1.5
-"""Rows of m independent numbers differ in length by 1/√(2m) of the mean. Where the difference is no
-larger than that by this factor, lengths say nothing, and unit length would change little."""
+LIKE_LENGTHS, EQUAL_LENGTHS = 1.5, 0.2
+"""Rows of m independent numbers differ in length by 1/√(2m) of the mean. Where they differ more
+than that by the first factor, angles are what embeddings are about. Where they differ less than
+that by the second, somebody has given them length 1 for that reason. In between lengths say
+nothing, and unit length would change little."""
 STANDARDISED = 0.02
 """Spreads that differ by less than this were made equal by someone: that is a table."""
 LONE_FACTOR = np.sqrt(2.0)
@@ -100,11 +102,12 @@ def is_embedding(sample: Rows, statistics: Statistics) -> bool:
     return bool(both.mean() >= EMBEDDING_SHARE and not two_valued(sample, statistics).any())
 
 
-def lengths_differ(sample: np.ndarray) -> bool:
-    """Whether rows differ in length by more than they would by chance."""
+def angles_count(sample: np.ndarray) -> bool:
+    """Whether rows differ in length by more than they would by chance, or hardly at all."""
     lengths = np.sqrt(np.square(sample, dtype=np.float64).sum(axis=1))
     by_chance = lengths.mean() / np.sqrt(2.0 * sample.shape[1])
-    return bool(lengths.std() > LIKE_LENGTHS * by_chance)
+    spread = float(lengths.std())
+    return not EQUAL_LENGTHS * by_chance <= spread <= LIKE_LENGTHS * by_chance
 
 
 def has_long_tail(sample: Rows, statistics: Statistics) -> np.ndarray:

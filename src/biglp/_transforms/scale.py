@@ -31,13 +31,13 @@ from biglp._transforms.project import TEXT_ROWS, Project, unit_length, word_weig
 from biglp._transforms.recognise import (
     COUNTED,
     LONE_FACTOR,
+    angles_count,
     feature_statistics,
     has_long_tail,
     inverse,
     is_embedding,
     is_table,
     is_text,
-    lengths_differ,
     log_scales,
     one_hot_groups,
     signed_log,
@@ -97,7 +97,7 @@ class Scale(RowTransform):
         low, high, mean, spread = statistics
         if kind == "auto":
             if is_embedding(sample, statistics):
-                kind = "unit" if lengths_differ(sample) else "none"
+                kind = "unit" if angles_count(sample) else "none"
             else:
                 kind = "table" if is_table(sample, statistics) else "none"
         learnt = replace(self, kind=kind)
