@@ -232,9 +232,10 @@ class CommitteeMethod(Method):
         }
         if not people.all():  # what is guessed is no evidence
             known = people & np.isfinite(weights.shares).all(axis=1)
-            right = weights.shares[known].argmax(axis=1) == evidence.part.codes[known]
             report["held_out_labels"] = int(known.sum())
-            report["held_out_accuracy"] = float(right.mean()) if known.any() else None
+            for name, of in (("held_out", weights), ("supervised", without_graph)):
+                right = of.shares[known].argmax(axis=1) == evidence.part.codes[known]
+                report[f"{name}_accuracy"] = float(right.mean()) if known.any() else None
         held_out = HeldOut(evidence.part.rows[people], weights.shares[people])
         return LearnResult(answer, report, max(one.fit.n_iter for one in trained), held_out)
 
