@@ -65,6 +65,7 @@ from biglp._rows.source import explain_bad_rows, explained
 from biglp._transforms import TRANSFORMS, Chain, Parts, Project, Scale
 from biglp._transforms.base import RowTransform
 from biglp._transforms.project import PROJECT_ABOVE, PROJECT_TO, TEXT_ROWS
+from biglp._transforms.recognise import is_text
 from biglp._transforms.views import Views
 
 T = TypeVar("T")
@@ -412,6 +413,8 @@ def learn_chain(
 ) -> dict[str, np.ndarray]:
     """Learn from a sample what is done to rows: the state of the chain, and values of a row."""
     everything, words_from = sample.raw(), source.words_from
+    if not source.is_sparse and settings.scaling == "auto" and is_text(everything):
+        everything = sample.counts()  # as many rows as CSR rows would be, which they are like
     # Anchor graphs of several views have a mean; other factors see the first view only.
     views = source.views if FACTORS[settings.factor].takes_views else {}
     rows = everything

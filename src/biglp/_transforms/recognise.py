@@ -22,6 +22,9 @@ from scipy import sparse
 
 from biglp._core.arrays import Rows, namespace, to_device, to_numpy
 
+LOOKED_AT, USUAL_COUNT = 100, 2.0
+"""Dense rows that are looked at first; and how often a word that is in a text is in it, usually, at
+most. Pixels that are mostly empty are whole numbers too, and larger."""
 LEAST_WORDS = 200
 """Features below which rows are a table, not text."""
 MOST_FILLED = 0.1
@@ -56,9 +59,22 @@ than a tenth of its standard deviation."""
 
 
 def is_text(sample: Rows) -> bool:
-    """Whether sparse rows look like words of texts."""
+    """Whether rows look like words of texts, however they are stored.
+
+    Of dense rows only counts do: tf-idf weights are fractions as any other numbers are.
+    """
     n_rows, n_features = sample.shape
-    if not sparse.issparse(sample) or n_features < LEAST_WORDS or sample.nnz == 0:
+    if n_features < LEAST_WORDS:
+        return False
+    if not sparse.issparse(sample):
+        for rows in (sample[:LOOKED_AT], sample):  # most others show it among a few rows
+            entries = rows[rows != 0]
+            if not 0 < entries.size <= MOST_FILLED * rows.size or np.median(entries) > USUAL_COUNT:
+                return False
+            if entries.min() < 0 or (entries % 1 != 0).any():
+                return False
+        sample = sparse.csr_matrix(sample)
+    if sample.nnz == 0:
         return False
     entries = np.diff(sample.indptr)
     varied = entries.std() > LEAST_VARIATION * entries.mean()

@@ -150,6 +150,8 @@ class Scale(RowTransform):
 
     def apply(self, rows: Rows) -> Rows:
         """Scale a block of rows (dense or CSR); the identity returns the rows untouched."""
+        if self.kind == "text" and isinstance(rows, np.ndarray):  # as CSR rows, to the same bits
+            rows = sparse.csr_matrix(rows)
         if self.used is not None and sparse.issparse(rows):
             # SciPy's own choice of columns looks at every column, of which there may be a million.
             ranks = self._ranks[np.minimum(rows.indices, len(self._ranks) - 1)]
