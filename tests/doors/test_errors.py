@@ -74,7 +74,7 @@ def test_every_error_of_ours_has_an_exit_code_that_the_help_explains():
     kinds = BigLPError.__subclasses__()
     for kind in kinds:
         kinds += kind.__subclasses__()
-        code = code_of(kind("x"))
+        code = code_of(kind.__new__(kind))
         assert code != UNEXPECTED, kind
         assert f" {code} " in EXIT_CODES, kind
     assert len(kinds) > 8
@@ -205,8 +205,8 @@ for place in range(len(data) - 8 - length, len(data) - 8):
             file.write(data[:place] + bytes([other]) + data[place + 1 :])
         with suppress(BigLPError, ArithmeticError, ValueError, KeyError):
             (table,) = InputFiles("damaged.parquet").tables(ReadOptions())
+            table.extremes
             for name in table.schema.names:
-                table.extremes(name)
                 for batch in table.batches([name]):
                     pass
 """

@@ -214,8 +214,8 @@ def data(dtype="float32", n=400):
     return tensor, tensor.float().numpy(), y
 
 
-def prepared(tensor, chain=None):
-    return PreparedRows(as_rows(tensor), np.dtype(np.float32), chain, device=CPU)
+def prepared(tensor):
+    return PreparedRows(as_rows(tensor), np.dtype(np.float32), device=CPU)
 
 
 def test_rows_are_views_widened_where_they_are_worked_on():

@@ -104,7 +104,7 @@ def shown(monkeypatch):
 
 def test_the_bar_says_where_the_run_is(shown, monkeypatch):
     monkeypatch.setattr(sys, "stdout", Kernel())
-    monkeypatch.setattr("biglp._core.bars.SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr("biglp._core.progress.SECONDS_BETWEEN", 0.0)
     with shown_progress() as progress:
         with progress.task("converting <b>.csv", 10):
             assert "of the run" not in shown[-1]  # nobody knows yet
