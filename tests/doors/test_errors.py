@@ -74,7 +74,9 @@ def test_every_error_of_ours_has_an_exit_code_that_the_help_explains():
     kinds = BigLPError.__subclasses__()
     for kind in kinds:
         kinds += kind.__subclasses__()
-        code = code_of(kind.__new__(kind))
+        if kind.__module__ != BigLPError.__module__:  # a private kind of one of these
+            continue
+        code = code_of(kind("x"))
         assert code != UNEXPECTED, kind
         assert f" {code} " in EXIT_CODES, kind
     assert len(kinds) > 8
