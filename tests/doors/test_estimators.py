@@ -9,12 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
-from biglp._core import (
-    ModelFileError,
-    ParameterError,
-    StoppedShortWarning,
-    UnreachedRowsWarning,
-)
+from biglp._core import ModelFileError, ParameterError, StoppedShortWarning, UnreachedRowsWarning
 from biglp._jobs import PredictJob
 from biglp.estimators.classifier import PAPER_METHODS
 from helpers import blobs, measured_problem, model, regressor

@@ -26,12 +26,7 @@ from biglp._core import (
     cut_rows,
     rows_per_block,
 )
-from biglp._engines import (
-    SerialEngine,
-    Slices,
-    ThreadEngine,
-    make_engine,
-)
+from biglp._engines import SerialEngine, Slices, ThreadEngine, make_engine
 from biglp._rows import as_source
 
 WIDE = 1500  # a sparse matrix of this width is too large to be added as a dense one

@@ -63,10 +63,7 @@ def relative(found, expected):
 GlnpFactor = FACTORS["glnp"]
 
 
-REFERENCE = {
-    "gradient": reference.accelerated_gradient,
-    "multiplicative": reference.multiplicative,
-}
+REFERENCE = {"gradient": reference.accelerated_gradient, "multiplicative": reference.multiplicative}
 
 
 # --------------------------------------------------------------------------------------------------

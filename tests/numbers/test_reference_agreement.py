@@ -205,11 +205,7 @@ def fitted(factor, X, y, **changes):
 
 @pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
 class TestAnyCut:
-    @given(
-        problem=problems,
-        rows=st.integers(1, 199),
-        workers=st.sampled_from([1, 2, 5]),
-    )
+    @given(problem=problems, rows=st.integers(1, 199), workers=st.sampled_from([1, 2, 5]))
     @settings(max_examples=12, deadline=None)
     @pytest.mark.parametrize("factor", [*FACTORS, "glnp"])
     def test_any_cut_gives_the_same_labels_and_any_threads_the_same_bits(

@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import reference as ref
-from biglp._algebra import (
-    GramSums,
-    LabelledRows,
-    iterate,
-    leave_one_out,
-    take_apart,
-    without_noise,
-)
+from biglp._algebra import GramSums, LabelledRows, iterate, leave_one_out, take_apart, without_noise
 from biglp._core import StoppedShortWarning
 from biglp._graph import Normalisation
 from helpers import anchor_graph, soft_problem
