@@ -1,4 +1,4 @@
-"""The page of recipes: its code runs, and its commands have options that exist."""
+"""The page of recipes: its code runs, and its commands (and a cluster's) have options that exist."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from biglp import LowRankLabelPropagation
 from cli_tools import run
 from helpers import blobs
 
-PAGE = Path(__file__).parents[2] / "docs" / "recipes.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("recipes.md", "clusters.md"))
 FEATURES = ["age", "visits", "spent"]
 
 
 def code(kind: str) -> list[str]:
     """Blocks of code that are marked with a word."""
-    page = PAGE.read_text(encoding="utf-8")
-    return re.findall(rf"^```[a-z]+ {kind}\n(.*?)^```", page, re.M | re.S)
+    return re.findall(rf"^```[a-z]+ {kind}\b.*?\n(.*?)^```", PAGE, re.M | re.S)
 
 
 @pytest.fixture
