@@ -36,5 +36,7 @@ bar.plot([low, high], [0, 0], lw=7, color="#9fb3cf", solid_capstyle="butt")
 bar.plot(100 * estimate["accuracy"], 0, "o", color="#1f77b4")
 bar.plot(100 * right, 0, "|", ms=14, mew=2, color="#d1495b")
 said = f"estimated {100 * estimate['accuracy']:.0f} % (90 % interval {low:.0f}–{high:.0f} %)"
-bar.set(xlim=(0, 100), yticks=[], xlabel=f"right, in %: {said}; red: the truth, {100 * right:.0f} %")
+bar.set(
+    xlim=(0, 100), yticks=[], xlabel=f"right, in %: {said}; red: the truth, {100 * right:.0f} %"
+)
 bar.spines[["top", "left", "right"]].set_visible(False)

@@ -42,7 +42,6 @@ def test_cards_of_the_front_page_lead_to_an_answer():
 
 
 def cells(text: str) -> list[list[str]]:
-    """Cells of all lines of tables, without the marks of bold type."""
     found = [line for line in text.splitlines() if line.startswith("|")]
     return [
         [cell.replace("**", "").strip() for cell in line.strip("|").split("|")] for line in found
@@ -58,4 +57,3 @@ def test_a_front_page_tells_the_accuracy_that_was_measured(page):
     told = {line[0]: line[1:] for line in told if line[0] in NAMES}
     assert len(told) == 4
     assert told == {name: measured[NAMES[name]] for name in told}
-
