@@ -1,4 +1,4 @@
-"""The first picture: 50 labelled digits among grey ones, the same rows after a fit, its accuracy."""
+"""The first picture: 50 labelled digits among grey ones, and the same rows after a fit."""
 
 import matplotlib.pyplot as plt
 import numpy as np

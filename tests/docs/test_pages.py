@@ -1,11 +1,9 @@
-"""Code of the guides runs as it is printed, or says why not; words and sentences keep to the budget.
+"""Code of the guides runs as it is printed, or says why not; words keep to their budget.
 
-A block whose first line is, for example, ```` ```sh no-run: opens a page ```` is not run. The others of a
-page are run in order, in a folder that holds the files which pages name. A fit into a folder that is
+A block that begins with, for example, ```` ```sh no-run: opens a page ```` is not run. The others
+are run in order, in a folder that holds the files which pages name. A fit into a folder that is
 there replaces it: examples of a page are alternatives.
 """
-
-from __future__ import annotations
 
 import re
 import runpy
@@ -58,6 +56,7 @@ def files(tmp_path, monkeypatch):
     pa.csv.write_csv(customers.drop_columns("left"), "new.csv")
     topics = pa.array(words[y], mask=y < 0)
     pa.csv.write_csv(pa.table({"text": texts, "topic": topics}), "news.csv")
+    Path("names.csv").write_text("class,description\nsport,matches\nbusiness,shares\n", encoding="utf-8")
     emb = pa.FixedSizeListArray.from_arrays(X.ravel(), X.shape[1])
     pq.write_table(pa.table({"emb": emb, "age": X[:, 0], "topic": topics}), "articles.parquet")
     for folder in ("vectors", "meta", "parts"):

@@ -1,4 +1,4 @@
-"""The page of recipes: its code runs, and its commands (and a cluster's) have options that exist."""
+"""The page of recipes: its code runs, and its commands have options that exist."""
 
 import re
 import shlex
