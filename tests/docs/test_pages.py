@@ -56,7 +56,8 @@ def files(tmp_path, monkeypatch):
     pa.csv.write_csv(customers.drop_columns("left"), "new.csv")
     topics = pa.array(words[y], mask=y < 0)
     pa.csv.write_csv(pa.table({"text": texts, "topic": topics}), "news.csv")
-    Path("names.csv").write_text("class,description\nsport,matches\nbusiness,shares\n", encoding="utf-8")
+    names = "class,description\nsport,matches\nbusiness,shares\n"
+    Path("names.csv").write_text(names, encoding="utf-8")
     emb = pa.FixedSizeListArray.from_arrays(X.ravel(), X.shape[1])
     pq.write_table(pa.table({"emb": emb, "age": X[:, 0], "topic": topics}), "articles.parquet")
     for folder in ("vectors", "meta", "parts"):
