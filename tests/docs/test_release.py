@@ -77,7 +77,7 @@ def test_the_lowest_versions_are_those_that_are_tested():
 
 
 def test_the_page_of_promises_names_the_lowest_versions():
-    text = read("docs/trust.md").split("## Versions")[1].split("\n## ")[0]
+    text = read("docs/reliability.md").split("## Versions")[1].split("\n## ")[0]
     told = dict(re.findall(r"([\w-]+) (\d[\d.]*)", text))
     extras = ("gpu", "mpi", "dask", "plot", "hdf5", "zarr", "peers", "lake", "label")
     asked = bounds(*extras)
