@@ -48,11 +48,12 @@ class AnswerSettings:
     clamp: bool  # whether labelled rows keep exactly the labels they were given
     seed: int
     effort: str = DEFAULT_EFFORT
+    # Whether no more than a few α are tried: where one is given, and by a committee
+    few_alphas: bool = field(init=False)
 
-    @property
-    def few_alphas(self) -> bool:
-        """Whether no more than a few α are tried: where one is given, and by a committee."""
-        return self.alpha is not None or self.method != "spreading"
+    def __post_init__(self) -> None:
+        few = self.alpha is not None or self.method != "spreading"
+        object.__setattr__(self, "few_alphas", few)
 
     def balances(self, *names: str) -> bool:
         """Whether the class balance is one of some names."""

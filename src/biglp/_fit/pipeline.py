@@ -227,7 +227,7 @@ class Pipeline:
             n_machines=engine.n_machines,
             effort=graph.effort,
         )
-        with explained(source), one_blas_thread():
+        with one_blas_thread(), explained(source):
             sample = Sample(source, dtype, graph.seed, ROWS_PER_LANDMARK * rank)
             learn_transforms = partial(learn_chain, source, sample, graph, size)
             state = self.checkpoint.step("transforms", learn_transforms)

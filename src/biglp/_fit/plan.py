@@ -168,10 +168,10 @@ def plan(parts: Iterable[HasCost], size: Size, machine: Machine) -> Plan:
     ``parts``: the ``cost`` of everything that takes memory or time; ``machine``: blocks in work
     at once may be fewer than its threads when memory is short.
     """
-    cost, engine = add_up(part(size) for part in parts), machine.engine
+    cost, engine = add_up([part(size) for part in parts]), machine.engine
     share = machine.memory // engine.n_sharing  # of one process
     on_cpu = machine.place.device == "cpu"
-    process = PROCESS_BYTES + sum(cost.libraries.values())
+    process = PROCESS_BYTES + engine.library_bytes + sum(cost.libraries.values())
     if share < process + cost.opening:
         first = format_bytes(process + cost.opening)
         raise TooLittleError(f"Python and decoding the input alone take {first}")
@@ -284,11 +284,10 @@ def plan_fit(
     """
     graph, kind = settings.graph, FACTORS[settings.graph.factor]
     everything: list[HasCost] = [
-        engine.cost,
+        *parts,
         PreparedRows.cost,
         partial(kind.cost, graph),
         METHODS[settings.answer.method].cost,
-        *parts,
     ]
     if settings.sklearn:
         everything.append(lambda _: Cost(libraries=SKLEARN))
@@ -333,13 +332,13 @@ def plan_new_rows(
     answers = Cost(row=3 * size.n_classes * size.dtype.itemsize, block=VOTING_BYTES)
     cost, reading = add_up([factor.sweep_cost(size, device), answers]), PreparedRows.cost(size)
     loaded = [
-        engine.cost(size),
         reading,
         Cost(libraries=SKLEARN if "sklearn" in sys.modules else {}),
         Cost(libraries=TORCH if device != "cpu" else {}),
     ]
     # Tables are decoded before the sweep, or in it: the memory for one serves the other.
-    process = PROCESS_BYTES + sum(add_up(loaded).libraries.values())
+    process = PROCESS_BYTES + engine.library_bytes
+    process += sum(add_up(loaded).libraries.values())
     process += max(reading.opening, engine.n_threads * reading.block)
     smallest = BLOCKS_AT_ONCE * MIN_BLOCK_ROWS * cost.row + cost.block
     least = engine.n_sharing * (process + 2 * smallest)

@@ -32,7 +32,7 @@ from biglp._core.blocks import Block, cut_rows
 from biglp._core.errors import BadRowsError, LandmarkWarning, ParameterError, warn_caller
 from biglp._core.parameters import positive
 from biglp._core.settings import GraphSettings
-from biglp._core.size import Cost, Size, pair_seconds
+from biglp._core.size import Cost, Size
 from biglp._core.threads import one_blas_thread, threads_of_one
 from biglp._engines.base import Engine
 from biglp._graph.factor import ROWS_PER_LANDMARK, Factor
@@ -44,6 +44,7 @@ from biglp._graph.kernels import (
     Search,
     check_bandwidth,
     nearest_landmarks,
+    pair_seconds,
     scatter,
 )
 from biglp._rows.opening import as_source

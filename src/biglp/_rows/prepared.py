@@ -283,8 +283,8 @@ class Sample:
         """The first stretch as it is before the chain, behind what the chain learns."""
         with self._lock:
             if self._raw is None:
-                plain = PreparedRows(self.source, self.dtype)
-                self._raw = take_rows(plain, self.rows(self.ends[0]))
+                rows = to_numpy(take_rows(self.source, self.rows(self.ends[0])))
+                self._raw = rows.astype(self.dtype, copy=False)
             return self._raw
 
     def prepared(self, n: int, n_threads: int = 1) -> Rows:

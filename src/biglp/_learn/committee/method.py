@@ -12,8 +12,9 @@ from biglp._algebra.balance import given_prior, share_offsets
 from biglp._algebra.spreading import mean_label
 from biglp._algebra.systems import KEPT_FACTORS, MOST_LABELLED, DenseSystem, SparseSystem
 from biglp._core.arrays import to_numpy
-from biglp._core.size import EFFORTS, SKLEARN, Cost, Size, add_up, left_out
+from biglp._core.size import EFFORTS, SKLEARN, Cost, Size, add_up
 from biglp._core.threads import threads_of_one
+from biglp._graph.features import not_taken
 from biglp._labels.doubts import LOOKED_AT_BEFORE, PROBABLY, WRONG_BEFORE, LabelDoubts, find_doubts
 from biglp._labels.labels import Labels
 from biglp._learn.accuracy import ALARM, TINY, HeldOutLabels, estimate_accuracy, unseen_share
@@ -92,7 +93,7 @@ class CommitteeMethod(Method):
         labels, settings, graph = problem.labels, problem.settings, problem.graph
         if not isinstance(settings.class_balance, str):
             prior = given_prior(settings.class_balance, labels.n_classes)
-        elif settings.balances("mass", "centre"):
+        elif settings.class_balance in ("mass", "centre"):
             prior = np.full(labels.n_classes, 1.0 / labels.n_classes)
         else:
             prior = labels.counts + IMAGINED_LABELS
@@ -166,12 +167,12 @@ class CommitteeMethod(Method):
         points = None
         if with_all is not None and weights.accuracy is not None:
             points = 100.0 * (with_all - weights.accuracy)
-        not_taken = graph.factor.left_out(settings.effort, labels.n_rows)
+        left_out = graph.factor.left_out(settings.effort, labels.n_rows)
         for one in everybody:
             if one not in trained and one.fit.model.row_seconds > 0:
                 seconds = labels.n_rows * one.fit.model.row_seconds
-                not_taken.append(left_out(one.member.name, 0, 1, seconds, points))
-        not_taken += [left_out(*fit.left_out, None) for fit in fits if fit.left_out]
+                left_out.append(not_taken(one.member.name, 0, 1, seconds, points))
+        left_out += [not_taken(*fit.left_out, None) for fit in fits if fit.left_out]
         of_graph = sum(
             weight for one, weight in zip(trained, of_members, strict=True) if one.member.says_graph
         )
@@ -187,7 +188,7 @@ class CommitteeMethod(Method):
             "supervised_accuracy": without_graph.accuracy,
             "unlabelled_rows_helped": helped,
             "graph_share": float(of_graph) / everything if everything > 0 else 0.0,
-            "left_out": not_taken,
+            "left_out": left_out,
             "spectral_radius": problem.system.radius,
             **appraise(evidence, trained, answer, weights.shares),
         }
