@@ -50,14 +50,13 @@ class AnswerSettings:
     effort: str = DEFAULT_EFFORT
     # Whether no more than a few α are tried: where one is given, and by a committee
     few_alphas: bool = field(init=False)
+    balance: str = field(init=False)  # the class balance; "given" for priors
 
     def __post_init__(self) -> None:
         few = self.alpha is not None or self.method != "spreading"
         object.__setattr__(self, "few_alphas", few)
-
-    def balances(self, *names: str) -> bool:
-        """Whether the class balance is one of some names."""
-        return isinstance(self.class_balance, str) and self.class_balance in names
+        word = self.class_balance if isinstance(self.class_balance, str) else "given"
+        object.__setattr__(self, "balance", word)
 
 
 @dataclass(frozen=True)

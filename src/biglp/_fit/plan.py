@@ -22,8 +22,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from biglp._core.device import PINNED_BYTES, Device
 from biglp._core.errors import MemoryBudgetError
 from biglp._core.memory import (
@@ -39,8 +37,7 @@ from biglp._engines import Engine
 from biglp._graph import FACTORS
 from biglp._graph.features import FeatureMap
 from biglp._learn import METHODS
-from biglp._rows import PreparedRows, Source
-from biglp._transforms import Chain
+from biglp._rows import PreparedRows
 
 PROCESS_BYTES = 63 << 20
 """Python, NumPy, SciPy and what the allocator does not give back."""
@@ -356,23 +353,4 @@ def plan_new_rows(
     a_block = int(rows_each * (reading.read_row + cost.row)) + cost.block
     return rows_each, max(
         min(engine.n_threads, (memory // engine.n_sharing - process) // a_block), 1
-    )
-
-
-def size_of_transformed(size: Size, source: Source, chain: Chain) -> Size:
-    """The size of a problem, with what its chain makes of the rows."""
-    width = chain.width(size.n_features)
-    # Projected sparse rows are dense; other rows count as wide as they are before or after.
-    dense = source.is_sparse and chain.embeds and not chain.keeps_sparse
-    if PreparedRows.are_there(source, size.dtype, chain):
-        gpu_row = 0
-    elif source.dtype == np.float16 and not chain.changes_rows:
-        gpu_row = width * source.dtype.itemsize
-    else:
-        gpu_row = width * size.dtype.itemsize
-    return replace(
-        size,
-        directions=width if dense or width > size.n_features else 0,
-        values=max(size.values, width) if width > size.n_features else size.values,
-        gpu_row=gpu_row,
     )

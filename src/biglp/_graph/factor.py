@@ -21,7 +21,14 @@ from biglp._files.runfolder import Checkpoint
 from biglp._graph.features import FeatureMap
 from biglp._graph.graph import TrainingRows
 from biglp._graph.kernels import pair_seconds
-from biglp._rows.prepared import NAMED_BYTES, SAMPLE_BYTES, SAMPLE_ROWS, kept_rows
+from biglp._rows.prepared import (
+    LEAST,
+    MOST,
+    NAMED_BYTES,
+    SAMPLE_BYTES,
+    SAMPLE_KEPT_BYTES,
+    SAMPLE_ROWS,
+)
 from biglp._transforms.project import text_bytes
 
 ROWS_PER_LANDMARK = 100
@@ -35,6 +42,11 @@ def landmarks_for(effort: Effort, n_rows: int) -> int:
     least, most = effort.landmarks
     most = max(min(effort.landmark_pairs // n_rows, most), least)
     return min(max(min(n_rows // 2, effort.fine), n_rows // 10, 10), most)
+
+
+def kept_rows(n_rows: int, row_bytes: float) -> int:
+    """Rows of a sample that stay when the graph is made."""
+    return min(n_rows, MOST, max(LEAST, int(SAMPLE_KEPT_BYTES // max(row_bytes, 1.0))))
 
 
 class Factor(FeatureMap):

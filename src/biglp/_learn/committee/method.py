@@ -91,9 +91,9 @@ class CommitteeMethod(Method):
     def learn_once(cls, problem: Problem[Labels]) -> LearnResult:
         """Let the members learn, find their weights, drop those that are not worth their time."""
         labels, settings, graph = problem.labels, problem.settings, problem.graph
-        if not isinstance(settings.class_balance, str):
+        if settings.balance == "given":
             prior = given_prior(settings.class_balance, labels.n_classes)
-        elif settings.class_balance in ("mass", "centre"):
+        elif settings.balance in ("mass", "centre"):
             prior = np.full(labels.n_classes, 1.0 / labels.n_classes)
         else:
             prior = labels.counts + IMAGINED_LABELS
@@ -134,7 +134,7 @@ class CommitteeMethod(Method):
             Trained(one, fit, start, evidence.log_counts if one.says_shares else None, kind)
             for (kind, one), fit, start in zip(asked, fits, starting, strict=True)
         ]
-        told = log_prior, evidence.part.codes, evidence.part.given, of_prior
+        told = log_prior, evidence.part.codes, evidence.labelled.given, of_prior
         weights = find_weights(trained, *told)
         with_all = weights.accuracy
         patience = EFFORTS[settings.effort].worth
@@ -156,7 +156,7 @@ class CommitteeMethod(Method):
                 for one, scale, weight in zip(trained, weights.scales, of_members, strict=True)
             ),
         )
-        if settings.balances("share"):  # a sample of rows gets the shares of the labels
+        if settings.balance == "share":  # a sample of rows gets the shares of the labels
             predicted, _ = answer.outputs(evidence.sample_features, evidence.sample_rows)
             logs = np.log(np.maximum(to_numpy(predicted), LEAST_CHANCE)).astype(np.float64)
             offsets = share_offsets(logs, mean_label(labels.counts))
