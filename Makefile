@@ -42,7 +42,7 @@ bench: $(READY_TESTS)
 	$(BIN)/python benchmarks/files.py 10M --memory 150MB --methods random,kmeans,anchors --keep
 	$(BIN)/python benchmarks/files.py 10M --memory 4GB --keep
 
-# Wheel and sdist: built twice, compared, and tried in an empty environment.
+# Wheels and sdist: built twice, compared, and tried in an empty environment.
 dist: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
 	$(BIN)/python packaging/try_dist.py dist
@@ -67,7 +67,7 @@ $(READY): pyproject.toml hatch_build.py $(wildcard src/biglp/_compiled/c/*) | $(
 $(READY_TESTS): pyproject.toml constraints.txt $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	    --constraint constraints.txt \
-	    --editable ".[test,lint,plot,mpich,dask,gpu,hdf5,zarr,lake,label]"
+	    --editable ".[test,lint,plot,mpich,dask,gpu,hdf5,zarr,lake,label,text]" ./packages/text-en
 	@touch $@
 
 $(READY_DOCS): pyproject.toml constraints.txt $(READY)

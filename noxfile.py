@@ -18,8 +18,10 @@ nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 MPI = "" if sys.platform == "win32" else "mpich,"  # there is no such package for Windows
-EVERYTHING = f".[{MPI}test,plot,dask,gpu,hdf5,zarr,lake,label]"
+EVERYTHING = f".[{MPI}test,plot,dask,gpu,hdf5,zarr,lake,label,text]"
 """With all extras whose absence would skip tests."""
+TEXT_MODEL = "./packages/text-en"
+"""The data package of the extra text."""
 IN_TWO = ("python", "-m", "pytest", "-n", "2", "--dist", "loadfile")
 """A file's tests stay together, because they share clusters."""
 
@@ -27,21 +29,23 @@ IN_TWO = ("python", "-m", "pytest", "-n", "2", "--dist", "loadfile")
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
     """Run all tests with the newest versions."""
-    session.install("--constraint", "constraints.txt", "-e", EVERYTHING)
+    session.install("--constraint", "constraints.txt", "-e", EVERYTHING, TEXT_MODEL)
     session.run(*IN_TWO, *session.posargs)
 
 
 @nox.session(python="3.11", default=False)
 def coverage(session: nox.Session) -> None:
     """Run all tests, and hold the share of lines and branches that they reach to its floor."""
-    session.install("--constraint", "constraints.txt", "-e", EVERYTHING, "pytest-cov>=6")
+    session.install(
+        "--constraint", "constraints.txt", "-e", EVERYTHING, TEXT_MODEL, "pytest-cov>=6"
+    )
     session.run(*IN_TWO, "--cov", "--cov-report", "term", *session.posargs)
 
 
 @nox.session(python="3.11", default=False)
 def lowest(session: nox.Session) -> None:
     """Run all tests with the lowest versions of all dependencies, which the file names."""
-    session.install("--constraint", "packaging/lowest.txt", "-e", EVERYTHING)
+    session.install("--constraint", "packaging/lowest.txt", "-e", EVERYTHING, TEXT_MODEL)
     session.run(*IN_TWO, *session.posargs)
 
 

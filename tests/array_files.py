@@ -1,7 +1,5 @@
 """The same rows of numbers in files of every kind that holds arrays, lists or shards."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +27,6 @@ KINDS = (
 
 
 def write(kind: str, rows: np.ndarray, folder: Path, cuts: list[int], chunk: int) -> str:
-    """Write rows in a format; return what names them."""
     folder.mkdir()
     bounds = [0, *sorted(cuts), len(rows)]
     shards = [rows[a:b] for a, b in pairwise(bounds)]
@@ -75,7 +72,6 @@ def write(kind: str, rows: np.ndarray, folder: Path, cuts: list[int], chunk: int
 
 
 def list_column(kind: str, rows: np.ndarray) -> pa.Array:
-    """Rows as an Arrow column of lists."""
     flat = pa.array(rows.reshape(-1))
     if kind == "fixed_size_list":
         return pa.FixedSizeListArray.from_arrays(flat, rows.shape[1])

@@ -29,7 +29,6 @@ IMAGE = '"><img src=x onerror="window.hacked = 1">'
 
 
 def why_no_browser() -> str:
-    """Why browser tests cannot run here; empty when they can."""
     if CHROMIUM is None:
         return "no chromium on this machine (apt-get install chromium)"
     try:
@@ -41,8 +40,6 @@ def why_no_browser() -> str:
 
 
 class Served:
-    """``biglp label`` in a process of its own, which can be killed and started again."""
-
     def __init__(self, folder: Path, *args: object) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -61,7 +58,6 @@ class Served:
         return f"{self.origin}/?token={token}"
 
     def start(self) -> None:
-        """Start, and wait until it answers."""
         self.process = Process(self.folder, "label", *self.args)
         for _ in range(600):
             try:
@@ -75,24 +71,19 @@ class Served:
         raise AssertionError("the server did not start")
 
     def kill(self) -> None:
-        """End it without a word."""
         self.process.signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        """End it."""
         if self.process.wait(0) is None:
             self.process.signal(signal.SIGTERM)
 
     def answers(self) -> dict[str, str]:
-        """What the file of labels says: the last line of a row counts."""
         with (self.folder / "answers.csv").open(newline="", encoding="utf-8") as file:
             lines = list(csv.reader(file))[1:]
         return {line[0]: line[1] for line in lines if line[1]}
 
 
 class Labelling:
-    """The page, as the one who labels sees it."""
-
     def __init__(self, page: Any) -> None:
         self.page = page
         page.set_default_timeout(PATIENCE)
@@ -101,13 +92,11 @@ class Labelling:
         page.on("console", lambda told: self.said.append(told.text) if told.type == "error" else 0)
 
     def open(self, url: str) -> Labelling:
-        """Open it, and wait for the first row."""
         self.page.goto(url)
         self.expect("#think").not_to_be_empty()
         return self
 
     def violations(self, place: str = "html") -> list[tuple[str, list[str], str]]:
-        """What axe-core finds serious or critical: rule, place, and what to do."""
         from axe_playwright_python.sync_playwright import Axe
 
         found = Axe().run(self.page, context=place).response["violations"]
@@ -119,38 +108,31 @@ class Labelling:
         ]
 
     def expect(self, place: str) -> Any:
-        """What must become true of an element."""
         from playwright.sync_api import expect
 
         expect.set_options(timeout=PATIENCE)
         return expect(self.page.locator(place))
 
     def press(self, *keys: str) -> None:
-        """Press keys, one after the other."""
         for key in keys:
             self.page.keyboard.press(key)
 
     def text(self, place: str) -> str:
-        """Text of an element."""
         found: str = self.page.locator(place).inner_text()
         return found
 
     @property
     def row(self) -> int:
-        """Number of the row that is shown."""
         return int(self.text("#work-title").removeprefix("Row ").split(" ")[0].replace(",", ""))
 
     def key(self, name: str) -> str | None:
-        """Key on the button of a class, "" where it has none; None where there is no such class."""
         found: str | None = self.page.evaluate(KEY_OF, name)
         return found
 
     def has_focus(self, place: str) -> None:
-        """Check where the keyboard is."""
         self.expect(place).to_be_focused()
 
     def answer(self, name: str) -> int:
-        """Give the row a class, by its key or by typing its name, and wait for "Saved"."""
         row = self.row
         key = self.key(name)
         if key:
@@ -165,7 +147,6 @@ class Labelling:
 
 @contextmanager
 def browser() -> Iterator[Any]:
-    """Debian's Chromium, without a window."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -177,7 +158,6 @@ def browser() -> Iterator[Any]:
 
 
 def wait_for(condition: Any, seconds: float = PATIENCE / 1000) -> None:
-    """Wait until something is true."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not become true"

@@ -4,8 +4,6 @@ Processes come from a server that has loaded everything once; a test then pays f
 for imports.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
@@ -29,7 +27,6 @@ PRELOADED += ["biglp._labelling.app", "uvicorn"]
 
 
 def run(*args: object, program: str = "biglp") -> Result:
-    """Run a command of biglp, or of ``python -m paper``, in this process."""
     if program == "paper":
         from paper.__main__ import app
     else:
@@ -38,14 +35,12 @@ def run(*args: object, program: str = "biglp") -> Result:
 
 
 def done(*args: object, program: str = "biglp") -> Result:
-    """Run a command that must succeed."""
     result = run(*args, program=program)
     assert result.exit_code == 0, result.output
     return result
 
 
 def failed(code: int, *args: object, program: str = "biglp") -> str:
-    """Run a command that must fail with one message and no traceback; return the message."""
     result = run(*args, program=program)
     assert result.exit_code == code, (result.exit_code, result.output)
     assert "Traceback" not in result.output
@@ -55,15 +50,12 @@ def failed(code: int, *args: object, program: str = "biglp") -> str:
 
 
 def run_python(code: str) -> subprocess.CompletedProcess[str]:
-    """Run a few lines in a fresh Python that must succeed."""
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
     )
 
 
 class Process:
-    """A command in another process."""
-
     def __init__(
         self,
         folder: Path,
@@ -83,13 +75,11 @@ class Process:
         self.pid = self._process.pid
 
     def wait(self, seconds: float | None = None) -> int | None:
-        """Wait for the end; return the exit code, or None when it is still running."""
         self._process.join(seconds)
         code: int | None = self._process.exitcode
         return code
 
     def signal(self, number: int) -> int:
-        """Send a signal and return the exit code."""
         assert self.pid is not None
         os.kill(self.pid, number)
         code = self.wait(60)
@@ -102,7 +92,6 @@ class Process:
 
 
 def label_slowly(*args: Any, **kwargs: Any) -> Any:
-    """Take a second for each block of the last sweep: time enough to be interrupted in."""
     time.sleep(1.0)
     return _write_block(*args, **kwargs)
 

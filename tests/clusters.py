@@ -16,7 +16,6 @@ PATHS = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
 
 
 def run_ranks(n_ranks, *command, timeout=120, **environment):
-    """Run a Python program under mpiexec and return how it ended."""
     return subprocess.run(
         [MPIEXEC, "-n", str(n_ranks), sys.executable, *map(str, command)],
         capture_output=True,
@@ -28,8 +27,6 @@ def run_ranks(n_ranks, *command, timeout=120, **environment):
 
 
 class DaskProcesses:
-    """A scheduler and workers, each a process of its own, on free ports."""
-
     def __init__(self, folder, n_workers=1, prefixes=None, hosts=None):
         self.file = folder / "scheduler.json"
         self.processes = []
@@ -44,7 +41,6 @@ class DaskProcesses:
         ]
 
     def add_worker(self, prefix=(), host="127.0.0.1", **options):
-        """Start another worker."""
         worker = ("worker", self.address, "--nthreads", "1", "--no-nanny")
         return self._start(prefix, host, *worker, **options)
 
@@ -63,7 +59,6 @@ class DaskProcesses:
         return process
 
     def close(self):
-        """End all processes."""
         for process in self.processes:
             process.kill()
         for process in self.processes:
@@ -77,7 +72,6 @@ class DaskProcesses:
 
 
 def eventually(attempt, seconds=90):
-    """Try until it works."""
     deadline = time.monotonic() + seconds
     while True:
         try:

@@ -32,7 +32,6 @@ ELSEWHERE = {
 
 
 def pytest_collection_modifyitems(items):
-    """Skip on other systems what cannot be asked there."""
     if sys.platform == "linux":
         return
     here = Path(__file__).parent
@@ -76,14 +75,12 @@ def tables_in_their_order():
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """An empty folder to run in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture(scope="session")
 def engines():
-    """Engines by their names, made when they are first asked for."""
     made = {}
     yield made
     while made:
@@ -103,7 +100,6 @@ def engine(request, engines):
 
 
 def make_engine(name):
-    """Make an engine of a kind."""
     kind, _, count = name.partition("-")
     if kind == "serial":
         return SerialEngine()

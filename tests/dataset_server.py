@@ -1,7 +1,5 @@
 """A real web server for download tests, with the ways in which servers and networks misbehave."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import socket
@@ -15,8 +13,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Site:
-    """What a server offers, how it behaves, and what it was asked."""
-
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict, repr=False)
     ranges: bool = True
@@ -84,7 +80,6 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving() -> Iterator[Site]:
-    """Run a server in a thread."""
     site = Site()
     handler = type("SiteHandler", (Handler,), {"site": site})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -101,7 +96,6 @@ def serving() -> Iterator[Site]:
 
 
 def closed_port() -> int:
-    """A port that nobody listens on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])

@@ -43,7 +43,6 @@ def say(engine, *words):
 
 
 def all_well(engine, blocks):
-    """Bytes, threads, progress, and engines on parts of the job."""
     from mpi4py import MPI
 
     Lloyd(engine, ROWS, max_iter=2, tol=-1.0).run(blocks, ROWS[:5])
@@ -67,7 +66,6 @@ def all_well(engine, blocks):
 
 
 def disagree(engine, blocks):
-    """Errors that are raised on all ranks; the job goes on after each."""
     shorter = cut_rows(as_source(ROWS[: 600 - 10 * engine.rank]), 10)
     other = cut_rows(as_source(ROWS + engine.rank), 10)
     for attempt in (
@@ -83,7 +81,6 @@ def disagree(engine, blocks):
 
 
 def told_to_end(moment, number, output):
-    """A command of which one rank gets a signal just before or after it has loaded MPI."""
     from biglp.cli import main as command
 
     module = sys.modules[ENGINES["mpi"].__module__]

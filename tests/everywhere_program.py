@@ -54,7 +54,6 @@ CASES = {
 
 
 def problem(case, folder):
-    """Rows and labels of a case."""
     labelled = VOTERS if case == "auto-voters" else 36
     X, y, _ = blobs(n=900, classes=3, features=6, labelled=labelled, spread=1.2, dtype=np.float32)
     if case.startswith(("glnp", "linear")):
@@ -67,12 +66,10 @@ def problem(case, folder):
 
 
 def write_rows(folder):
-    """Write the file of the case that reads one."""
     np.save(folder / "rows.npy", problem("anchors", folder)[0])
 
 
 def fit_all(engine, folder):
-    """Labels, probabilities and every array of the factor, for all cases."""
     found = {}
     for case, settings in CASES.items():
         X, y = problem(case, folder)
@@ -103,7 +100,6 @@ def fit_all(engine, folder):
 
 
 def bytes_sent(engine, n_rows):
-    """Bytes that this rank sends in each sweep of three fits, by case and sweep."""
     X, y, _ = blobs(n=n_rows, features=6, labelled=36, dtype=np.float32)
     found = {}
     for case in ("nystrom-kmeans-full", "glnp", "glnp-mu"):

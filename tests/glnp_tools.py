@@ -15,7 +15,6 @@ STARTS = ("clusters", "uniform")
 
 
 def some_rows(n=90, m=12, rank=4, dtype=np.float64, seed=0):
-    """Non-negative rows in a few overlapping groups, with noise."""
     rng = np.random.default_rng(seed)
     groups = rng.random((rank, m)) ** 3
     mix = rng.random((n, rank)) ** 4
@@ -23,12 +22,10 @@ def some_rows(n=90, m=12, rank=4, dtype=np.float64, seed=0):
 
 
 def prepared(X, device="cpu"):
-    """Rows of any precision as the sweeps see them."""
     return PreparedRows(as_source(X), np.dtype(X.dtype), device=device)
 
 
 def fitted(X, *, k, rows_each=25, engine=None, blocks=None, device="cpu", seed=0, **params):
-    """Fit without the warning about stopping short; return the factor, its blocks and F."""
     source = prepared(X, device)
     blocks = cut_rows(source, rows_each) if blocks is None else blocks
     engine = engine or SerialEngine()
@@ -41,7 +38,6 @@ def fitted(X, *, k, rows_each=25, engine=None, blocks=None, device="cpu", seed=0
 
 
 def gathered(factor, blocks, engine=None):
-    """F of all blocks."""
     engine = engine or SerialEngine()
     return np.concatenate(
         [to_numpy(part) for part in engine.map_blocks(factor.block_features, blocks)]
@@ -49,5 +45,4 @@ def gathered(factor, blocks, engine=None):
 
 
 def relative(found, expected):
-    """How far two matrices are apart, against the size of the second."""
     return np.linalg.norm(found - expected) / np.linalg.norm(expected)

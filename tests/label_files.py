@@ -6,7 +6,6 @@ from biglp._labels import LabelInput
 
 
 def read_labels(path, n_rows=None, *, column=None, unlabelled=None, sparse=False):
-    """Labels of all rows, -1 or None where there is none; or labelled rows and their labels."""
     place = {"rows": None, "labels": (path,)}
     if column is not None:
         place = {"rows": path, "label_column": column}

@@ -17,7 +17,6 @@ OWN = {"origin": f"http://{HOST}", "x-biglp": "1"}
 
 
 def made_rows(n_rows=400, n_features=5, n_classes=3, seed=0):
-    """Rows of classes that are easy to tell apart, and their classes."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, n_classes, n_rows)
     centres = 6.0 * rng.normal(size=(n_classes, n_features))
@@ -25,7 +24,6 @@ def made_rows(n_rows=400, n_features=5, n_classes=3, seed=0):
 
 
 def wanted(folder, inputs, **options):
-    """What a session is about: answers go to answers.csv in a folder."""
     page = {
         name: options.pop(name)
         for name in ("show", "images", "shape", "classes")
@@ -39,8 +37,6 @@ def wanted(folder, inputs, **options):
 
 
 class Client:
-    """Asks an application, without a network; keeps cookies and follows no redirections."""
-
     def __init__(self, app, headers=None):
         self.app, self.headers, self.cookies = app, headers or {}, httpx.Cookies()
 
@@ -65,21 +61,18 @@ class Client:
 
 
 def client_of(session):
-    """A client with the cookie, of a guarded page."""
     client = Client(Guard(Page(session).app(), TOKEN, (HOST,)), OWN)
     client.cookies.set(client.app.cookie, TOKEN)
     return client
 
 
 def post(client, path, **given):
-    """Send something that has a name of its own; return what came back."""
     reply = client.post(path, json={"answer": str(uuid.uuid4()), **given})
     assert reply.status_code == 200, reply.text
     return reply.json()
 
 
 def wait_for(condition, seconds=60.0):
-    """Wait until something is so; how long that takes does not matter."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it never came"
@@ -87,7 +80,6 @@ def wait_for(condition, seconds=60.0):
 
 
 def fitted(session):
-    """Wait for the model to know all answers and all rows; no other follows until one is given."""
     loop, answers = session.loop, session.answers
     wait_for(lambda: loop.fit is not None and loop.fit.version == answers.version)
     wait_for(lambda: loop.state == "ready" and not loop.fit.stale)
@@ -96,7 +88,6 @@ def fitted(session):
 
 
 def opened(want):
-    """A session whose graph is there."""
     session = Session(want)
     session.start()
     wait_for(lambda: session.loop.graph is not None or session.loop.problem is not None)

@@ -1,7 +1,5 @@
 """Small tables that tests make."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 
@@ -9,7 +7,6 @@ TOPICS = ("ball goal team match win", "bank share price market fund", "star moon
 
 
 def articles(n: int = 300) -> tuple[pd.DataFrame, np.ndarray]:
-    """Texts of three topics with their topics, and columns that say nothing."""
     rng = np.random.default_rng(0)
     topic = rng.integers(3, size=n)
     words = [" ".join(rng.choice(TOPICS[t].split(), 6)) for t in topic]
@@ -24,7 +21,6 @@ def articles(n: int = 300) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def some_labels(truth: np.ndarray, count: int) -> np.ndarray:
-    """The labels of rows drawn at random, −1 for the others."""
     rows = np.random.default_rng(1).choice(len(truth), count, replace=False)
     labels = np.full(len(truth), -1)
     labels[rows] = truth[rows]

@@ -5,7 +5,6 @@ from xml.etree import ElementTree
 
 
 def check_page(text):
-    """No table has an empty cell, and every picture is shown from the folder beside."""
     for line in text.splitlines():
         if line.startswith("|") and not set(line) <= set("|-"):
             cells = [cell.strip() for cell in line.strip("|").split("|")]

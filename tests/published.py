@@ -1,7 +1,5 @@
 """Small data sets in their publishers' formats, on a server in the publishers' place."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 from urllib.parse import urlsplit
@@ -18,7 +16,6 @@ RNG = np.random.default_rng(0)
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """A server with nothing on it, in the place of all publishers; an empty cache."""
     monkeypatch.setattr(transfer, "FIRST_PAUSE_SECONDS", 0.0)
     monkeypatch.setenv("BIGLP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("no_proxy", "*")
@@ -30,7 +27,6 @@ def site(tmp_path, monkeypatch):
 
 @pytest.fixture
 def digits(site, tmp_path, monkeypatch):
-    """A small file in the place of MNIST, in BIGLP_DATA."""
     folder = tmp_path / "data"
     folder.mkdir()
     y = np.arange(300) % 10
@@ -41,12 +37,10 @@ def digits(site, tmp_path, monkeypatch):
 
 
 def zipped(content: bytes) -> bytes:
-    """Compressed without the time, so that tests have the same names in all processes."""
     return gzip.compress(content, mtime=0)
 
 
 def csv_text(labels: np.ndarray, values: np.ndarray, header: str | None = None) -> bytes:
-    """UCI's numbers: 18 decimals, the label first."""
     lines = [header] if header else []
     for label, row in zip(labels, values, strict=True):
         lines.append(",".join(f"{value:.18e}" for value in (label, *row)))
@@ -54,7 +48,6 @@ def csv_text(labels: np.ndarray, values: np.ndarray, header: str | None = None) 
 
 
 def libsvm_text(labels: np.ndarray, values: np.ndarray) -> bytes:
-    """LIBSVM's lines: features counted from 1, zeros left out."""
     lines = []
     for label, row in zip(labels, values, strict=True):
         entries = (f"{index + 1}:{row[index]:.9g}" for index in np.flatnonzero(row))
@@ -63,7 +56,6 @@ def libsvm_text(labels: np.ndarray, values: np.ndarray) -> bytes:
 
 
 def published(name: str, n: int = 40) -> tuple[list[bytes], np.ndarray, np.ndarray]:
-    """Small files in a data set's own format, and the rows and labels that should come out."""
     known = entry(name)
     parts, rows, labels = [], [], []
     for _ in known.files:

@@ -7,8 +7,6 @@ Letters: X the rows (n × m), L the landmarks (k × m), W the graph, D its degre
 S = D^(−1/2)WD^(−1/2), Y the labels as one-hot rows (n × c), F the scores (n × c).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog

@@ -23,12 +23,6 @@ def gradient(X, F):
     return (2 * D + 2 * G - 4 * B) / np.linalg.norm(X) ** 2
 
 
-def projected_gradient(X, F):
-    """The gradient where F > 0, its negative part where F = 0."""
-    whole = gradient(X, F)
-    return np.where(F > 0, whole, np.minimum(0, whole))
-
-
 def multiplicative_update(X, F, exponent=0.5):
     """Eq. GL_F_update."""
     K = X @ X.T

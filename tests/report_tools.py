@@ -1,16 +1,11 @@
 """Reports in tests: what a browser would see of them, without a browser."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
-VOID = {"meta", "img", "br", "image", "path", "line", "circle", "rect", "text"}
 ALONE = {"meta", "img", "br"}
 
 
 class Seen(HTMLParser):
-    """Elements, attributes and text of a page; complains about elements that do not close."""
-
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
         self.open: list[str] = []
@@ -45,7 +40,6 @@ class Seen(HTMLParser):
 
 
 def seen(html: str) -> Seen:
-    """Look at a page, which must be whole, without scripts, and ask for nothing elsewhere."""
     page = Seen(html)
     assert "script" not in page.tags
     for tag, name, value in page.attributes:

@@ -1,7 +1,5 @@
 """Rows and labels in files of every format, and the labels that a run wrote."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +12,6 @@ ROWS, FEATURES = 3000, 6
 
 
 def write(kind: str, values: np.ndarray, shown: np.ndarray) -> tuple[str, ...]:
-    """Write rows and labels in a format; return the arguments that name them."""
     if kind == "npy":
         np.save("rows.npy", values)
         np.save("labels.npy", shown)

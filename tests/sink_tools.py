@@ -1,7 +1,5 @@
 """What the tests of sinks have in common: answers, and ways to write them."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -18,19 +16,16 @@ CLASSES = {
 
 
 def answers(n_classes: int) -> np.ndarray:
-    """Class probabilities of N rows."""
     return np.random.default_rng(0).dirichlet(np.ones(n_classes), size=N).astype(np.float32)
 
 
 def fill(sink: Sink, probabilities: np.ndarray, rows: int = 64) -> None:
-    """Write blocks from threads in any order."""
     starts = np.random.default_rng(1).permutation(range(0, len(probabilities), rows))
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda s: sink.write(int(s), probabilities[s : s + rows]), starts))
 
 
 def broken(sink: Sink, probabilities: np.ndarray) -> None:
-    """Write everything, and then fail."""
     with sink:
         fill(sink, probabilities)
         1 / 0  # noqa: B018

@@ -11,7 +11,6 @@ from helpers import blobs
 
 
 def sums_of(features, labels):
-    """H, B and t of normalised features; labels are class codes (-1: none) or rows of w·Y."""
     Y = ref.one_hot(labels) if labels.ndim == 1 else labels
     counts = Y.sum(axis=0)
     return GramSums(
@@ -24,31 +23,26 @@ def sums_of(features, labels):
 
 
 def sparse_sums_of(features, codes):
-    """The same with a sparse Gram matrix, as thousands of landmarks have it."""
     sums = sums_of(features, codes)
     gram = sparse.csr_array(sums.gram)
     return GramSums(gram, sums.targets, sums.totals, sums.counts, sums.n_rows)
 
 
 def dense_of(sums):
-    """The sums with a dense Gram matrix."""
     return GramSums(sums.gram.toarray(), sums.targets, sums.totals, sums.counts, sums.n_rows)
 
 
 def solve(sums, alpha, radius):
-    """C of any sums, by the solve that leaves exact zeros."""
     if sparse.issparse(sums.gram):
         return SparseSystem(radius, sums).solved(alpha)
     return Spectrum(np.empty(0), np.empty(0), radius, sums).solved(alpha)
 
 
 def scores_of(normalised, codes, coefficients, alpha):
-    """Scores F of the rows from coefficients C."""
     return (1 - alpha) * ref.one_hot(codes) + normalised @ coefficients
 
 
 def factor_problem(n=60, rank=8, classes=3, seed=0, signed=False):
-    """A random factor F of a graph, its normalised form, and labels on a third of the rows."""
     rng = np.random.default_rng(seed)
     F = rng.random((n, rank)) ** 3 - (0.1 if signed else 0.0)
     codes = np.where(np.arange(n) % 3 == 0, rng.permutation(np.arange(n) % classes), -1)
@@ -57,7 +51,6 @@ def factor_problem(n=60, rank=8, classes=3, seed=0, signed=False):
 
 
 def positive_factor(n=80, rank=8, seed=0):
-    """A graph W = FFᵀ with unequal degrees, its normalised features, column sums and labels."""
     rng = np.random.default_rng(seed)
     F = rng.random((n, rank)) ** 3
     features, _ = Normalisation(F.sum(axis=0), n).apply(F)
@@ -66,7 +59,6 @@ def positive_factor(n=80, rank=8, seed=0):
 
 
 def anchor_blobs(n=150, k=15, seed=0, weighted=False):
-    """Normalised features of an anchor graph over blobs, the graph, and labels of 24 rows."""
     X, y, _ = blobs(n=n, seed=seed)
     rng = np.random.default_rng(seed)
     L = X[rng.choice(n, k, replace=False)]
@@ -78,7 +70,6 @@ def anchor_blobs(n=150, k=15, seed=0, weighted=False):
 
 
 def anchor_problem(n=200, k=40, classes=3, seed=0, apart=False):
-    """Normalised features of an anchor graph, dense, and labels on a tenth of the rows."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     if apart:  # two parts that no row ties together

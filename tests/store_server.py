@@ -1,7 +1,5 @@
 """An S3 server on 127.0.0.1 (moto's), and a proxy before it that breaks answers on request."""
 
-from __future__ import annotations
-
 import http.client
 import logging
 import random
@@ -41,7 +39,6 @@ class Store:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What finds the proxy."""
         return {**KEYS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}"}
 
     def uri(self, name: str) -> str:
@@ -55,7 +52,6 @@ class Store:
         return ""
 
     def request(self, method: str, name: str, body: bytes = b"") -> bytes:
-        """Ask the server itself, past the proxy."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server_port, timeout=60)
         path = f"/{BUCKET}/{name if name.startswith('?') else quote(name)}"
         connection.request(method, path, body, {"Authorization": "AWS test:test"})
@@ -73,17 +69,14 @@ class Store:
         return self.request("GET", name)
 
     def clear(self) -> None:
-        """Forget all files, faults and requests."""
         self.faults, self.methods, self.asked = [], ("GET",), []
         for name in self.keys():
             self.request("DELETE", name)
 
     def names(self) -> list[str]:
-        """Names of all files, without marks of folders."""
         return [key for key in self.keys() if not key.endswith("/")]
 
     def keys(self) -> list[str]:
-        """What the server lists."""
         from xml.etree import ElementTree
 
         listed = ElementTree.fromstring(self.request("GET", "?list-type=2"))
@@ -137,7 +130,6 @@ class Proxy(BaseHTTPRequestHandler):
         return None
 
     def _body(self) -> bytes:
-        """What the client sends, in chunks or at once."""
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
             return self.rfile.read(int(self.headers.get("Content-Length") or 0))
         pieces = []
@@ -157,7 +149,6 @@ class Proxy(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def store_server() -> Iterator[Store]:
-    """One server for all tests."""
     pytest.importorskip("moto.server")
     with serving() as store:
         yield store
@@ -165,7 +156,6 @@ def store_server() -> Iterator[Store]:
 
 @pytest.fixture
 def store(store_server, tmp_path, monkeypatch) -> Store:
-    """An empty store that is found through the environment, and a cache folder."""
     from biglp._files import uri as stores
 
     for name, value in store_server.environment.items():
@@ -180,7 +170,6 @@ def store(store_server, tmp_path, monkeypatch) -> Store:
 
 @contextmanager
 def serving() -> Iterator[Store]:
-    """Run server and proxy in threads."""
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # which notes each request otherwise

@@ -1,7 +1,5 @@
 """Problems at random, for hypothesis: shared by the tests and the campaign."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -79,7 +77,6 @@ _FACTOR_PARAMS: dict[str | None, Any] = {
 
 @st.composite
 def parameters(draw: Any, known: dict[str, Any] = _PARAMETERS) -> dict[str, Any]:
-    """Parameters of an estimator at their limits; one in some is none that can be used."""
     chosen: dict[str, Any] = draw(
         st.lists(st.sampled_from(sorted(known)), max_size=6, unique=True).flatmap(
             lambda names: st.fixed_dictionaries({name: known[name] for name in names})
@@ -97,7 +94,6 @@ def parameters(draw: Any, known: dict[str, Any] = _PARAMETERS) -> dict[str, Any]
 
 @st.composite
 def arrays(draw: Any) -> Any:
-    """Rows of any type, size and storage, with what may be wrong with them."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, m = draw(st.integers(1, 60)), draw(st.integers(1, 12))
     X = rng.normal(size=(n, m))
@@ -112,7 +108,6 @@ def arrays(draw: Any) -> Any:
 
 
 def stored(X: np.ndarray, storage: str) -> Any:
-    """Rows in one of the ways of :data:`STORAGE`."""
     if storage in ("csr", "csc", "coo", "bsr"):  # SciPy knows fewer types
         X = X.astype(np.float64 if X.dtype.kind == "f" and X.dtype.itemsize > 4 else np.float32)
     return STORAGE[storage](X)
@@ -120,7 +115,6 @@ def stored(X: np.ndarray, storage: str) -> Any:
 
 @st.composite
 def other_rows(draw: Any, n_features: int) -> Any:
-    """New rows for a model: of another type, storage and size than those that it was fitted on."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     X = rng.normal(size=(draw(st.integers(1, 9)), n_features))
     with np.errstate(all="ignore"):
@@ -164,7 +158,6 @@ CHANGES = (_constant, _mixed_scales, _repeated, _broken, _outlier, _mostly_zero)
 
 @st.composite
 def labels(draw: Any, n: int) -> Any:
-    """Labels of n rows: numbers, texts, truth values, few or all, and wrong ones."""
     classes = draw(st.integers(1, 6))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     codes = rng.integers(0, classes, n)
@@ -185,7 +178,6 @@ def labels(draw: Any, n: int) -> Any:
 
 @st.composite
 def weights(draw: Any, n: int) -> Any:
-    """No weights, usual ones, or some that must be refused."""
     kind = draw(st.sampled_from(["none", "none", "usual", "zeros", "huge", "nan", "negative"]))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     usual = rng.random(n) + 0.1
@@ -198,7 +190,6 @@ def weights(draw: Any, n: int) -> Any:
 
 
 def mixed_frame(X: np.ndarray) -> pd.DataFrame:
-    """A table whose columns are numbers, texts, dates, truth values, with some missing."""
     table = pd.DataFrame({f"x{i}": column for i, column in enumerate(X.T.astype(float))})
     n = len(table)
     with np.errstate(all="ignore"):
@@ -213,7 +204,6 @@ def mixed_frame(X: np.ndarray) -> pd.DataFrame:
 
 @st.composite
 def targets(draw: Any, n: int) -> Any:
-    """Measured values of n rows, of one or two targets; most of them unknown, some wrong."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     shape = draw(st.sampled_from([(n,), (n,), (n, 1), (n, 2)]))
     y = rng.normal(size=shape) * draw(sizes)

@@ -4,8 +4,6 @@ Windows removes and replaces no file that is open or mapped into memory, locks b
 other handle, and forces only files to disk that are open for writing.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil
@@ -21,7 +19,6 @@ READ_ONLY = "0"
 
 
 def keep_windows_rules(monkeypatch: Any) -> None:
-    """Let the system's calls refuse what they would refuse on Windows."""
     if sys.platform == "win32":
         return
     if sys.platform != "linux":
@@ -29,7 +26,6 @@ def keep_windows_rules(monkeypatch: Any) -> None:
     from fcntl import LOCK_EX, LOCK_NB, flock
 
     def lock(handle: int, mode: int, count: int) -> None:
-        """Lock bytes, which no other handle can read then, not even of the same process."""
         if os.lseek(handle, 0, os.SEEK_CUR) < os.fstat(handle).st_size + (1 << 30):
             raise AssertionError("the lock is on bytes that the file has, or may have")
         try:
@@ -73,7 +69,6 @@ def _careful(call: Any) -> Any:
 
 
 def _in_use() -> set[str]:
-    """Files that this process has open or mapped."""
     found = set()
     for number in os.listdir("/proc/self/fd"):
         try:

@@ -1,7 +1,5 @@
 """Run the campaign: ``python tests/campaign --minutes 60 --seed 0``, or ``--replay KIND:SEED``."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

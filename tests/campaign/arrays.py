@@ -1,7 +1,5 @@
 """Arrays and parameters at random: an answer without NaN, or an error that biglp means."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import warnings
@@ -29,7 +27,6 @@ NAMES = "X does not have valid feature names"
 
 
 def problems(number: int, folder: Path) -> int:
-    """Try some tens of problems; a failing one is made as small as it can be."""
     tried = [0]
 
     @seed(number)
@@ -56,7 +53,6 @@ def problems(number: int, folder: Path) -> int:
 
 @contextmanager
 def _quiet() -> Iterator[SimpleNamespace]:
-    """Lets biglp's errors and warnings pass, and makes a failure of every foreign warning."""
     found = SimpleNamespace(refused=False)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -74,7 +70,6 @@ def _size(X: Any) -> int:
 
 
 def _rows(data: Any) -> tuple[Any, LowRankLabelPropagation, int]:
-    """Rows, and an estimator for them."""
     X, chosen = data.draw(drawn.arrays()), data.draw(drawn.parameters())
     if "factor" not in chosen and data.draw(st.floats(0, 1)) > DEFAULT_SHARE:
         chosen["factor"] = "anchors"
@@ -82,7 +77,6 @@ def _rows(data: Any) -> tuple[Any, LowRankLabelPropagation, int]:
 
 
 def _fit(model: LowRankLabelPropagation, X: Any, y: Any, sample_weight: Any) -> bool:
-    """Fit and predict; return False where it was refused."""
     with _quiet() as tried:
         model.fit(X, y, sample_weight)
         _check(model, model.transduction_, model.label_distributions_)
@@ -91,7 +85,6 @@ def _fit(model: LowRankLabelPropagation, X: Any, y: Any, sample_weight: Any) -> 
 
 
 def _check(model: LowRankLabelPropagation, found: Any, shares: Any) -> None:
-    """Labels must be classes, and probabilities be some."""
     assert np.isin(found, model.classes_).all(), f"labels {set(found) - set(model.classes_)}"
     assert np.isfinite(shares).all(), "probabilities are not finite"
     assert (shares >= 0).all(), "negative probabilities"
@@ -99,13 +92,11 @@ def _check(model: LowRankLabelPropagation, found: Any, shares: Any) -> None:
 
 
 def classify(data: Any, folder: Path) -> None:
-    """Fit, and look at the answers."""
     X, model, n = _rows(data)
     _fit(model, X, data.draw(drawn.labels(n)), data.draw(drawn.weights(n)))
 
 
 def go_on(data: Any, folder: Path) -> None:
-    """Fit, and then use the model in one of the ways that it has."""
     X, model, n = _rows(data)
     y = data.draw(drawn.labels(n))
     if _fit(model, X, y, None):
@@ -115,7 +106,6 @@ def go_on(data: Any, folder: Path) -> None:
 
 
 def regress(data: Any, folder: Path) -> None:
-    """Fit measured values."""
     X = data.draw(drawn.arrays())
     chosen = data.draw(drawn.parameters(drawn.shared_parameters))
     model = LowRankLabelPropagationRegressor(**COMMON | {"factor": "anchors"} | chosen)
@@ -127,7 +117,6 @@ def regress(data: Any, folder: Path) -> None:
 
 
 def graph_of_ones_own(data: Any, folder: Path) -> None:
-    """Similarities between rows instead of rows."""
     X = data.draw(drawn.arrays())
     with np.errstate(all="ignore"):
         try:
@@ -142,7 +131,6 @@ def graph_of_ones_own(data: Any, folder: Path) -> None:
 
 
 def first_rows(data: Any, folder: Path) -> None:
-    """Rows to label before there is a label."""
     X, model, n = _rows(data)
     count = data.draw(st.one_of(st.integers(1, 70), drawn.odd_numbers))
     with _quiet():

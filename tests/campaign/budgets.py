@@ -1,7 +1,5 @@
 """Memory budgets: at the smallest one that biglp names, a run ends well and stays below it."""
 
-from __future__ import annotations
-
 import json
 import random
 import re
@@ -36,7 +34,6 @@ METHODS = (
 
 
 def kept(seed: int, folder: Path) -> int:
-    """Ask for the smallest budget, run with it, and watch."""
     choose = random.Random(seed)
     shape = SHAPES[seed % len(SHAPES)]
     if shape in ("estimator", "mpi"):  # a program that asks for itself, and runs with the answer
@@ -51,7 +48,6 @@ def kept(seed: int, folder: Path) -> int:
 
 
 def _from_files(shape: str, choose: random.Random, folder: Path) -> tuple[int, int]:
-    """The budget that the command line names for files, in MB, and what is taken of it."""
     words = _files(shape, choose, folder)
     # The linear factor of thousands of columns is thousands wide, and takes hours.
     method = choose.choice([one for one in METHODS if shape != "sparse" or "linear" not in one])
@@ -73,7 +69,6 @@ def _from_files(shape: str, choose: random.Random, folder: Path) -> tuple[int, i
 
 
 def watched(command: list[str], folder: Path) -> tuple[int, int, str]:
-    """Run a command; return how it ended, the most its processes took together, and its words."""
     with open(folder / "said.txt", "w+b") as said:
         process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=said)
         parent, peak = psutil.Process(process.pid), 0
@@ -90,7 +85,6 @@ def watched(command: list[str], folder: Path) -> tuple[int, int, str]:
 
 
 def _program(shape: str, choose: random.Random) -> list[str]:
-    """The estimator with arrays, or with ranks that share a machine."""
     rows, features = choose.randrange(20_000, 200_000), choose.choice([5, 40, 120])
     k = choose.choice([50, 300])
     anchors = {"factor": "anchors", "n_landmarks": k}
@@ -103,7 +97,6 @@ def _program(shape: str, choose: random.Random) -> list[str]:
 
 
 def _files(shape: str, choose: random.Random, folder: Path) -> list[str]:
-    """Write rows and labels of a shape; return the arguments that name them."""
     rng = np.random.default_rng(choose.getrandbits(32))
     if shape == "sparse":
         rows, width = choose.randrange(5000, 60_000), choose.choice([2000, 20_000, 100_000])

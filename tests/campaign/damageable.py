@@ -1,7 +1,5 @@
 """Undamaged files of every format, and the commands that read them."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json
@@ -29,7 +27,6 @@ PLAIN = ["--factor", "linear", "-q", "-o", "out", "--overwrite"]
 
 
 def write(kind: str, choose: random.Random) -> tuple[list[str], list[Path]]:
-    """Write an undamaged file; return the command that reads it, and the files to damage."""
     rng = np.random.default_rng(choose.getrandbits(32))
     n = choose.randrange(60, 300)
     truth = rng.integers(0, 3, n)

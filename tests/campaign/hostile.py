@@ -1,7 +1,5 @@
 """Files made to do harm: to run code, to fill the memory or the disk, to leave their folder."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
@@ -27,8 +25,6 @@ Way = Callable[[Path, Path], list[str]]
 
 
 class Harm:
-    """Runs code when it is unpickled."""
-
     def __init__(self, mark: Path) -> None:
         self.mark = mark
 
@@ -89,7 +85,6 @@ def _huge_npy(folder: Path, mark: Path) -> list[str]:
 
 
 def _gzip_bomb(folder: Path, mark: Path) -> list[str]:
-    """One line of 300 MB, from 300 KB."""
     with gzip.open(folder / "x.csv.gz", "wb") as file:
         file.write(b"a,b,y\n1,2,")
         for _ in range(300):
@@ -148,7 +143,6 @@ WAYS: tuple[Way, ...] = (
 
 
 def files(seed: int, folder: Path) -> int:
-    """Give a command one hostile file: it ends, with a reason, and nothing else happens."""
     mark, folder = folder / "harm", folder / "deep" / "work"
     folder.mkdir(parents=True)
     np.save(folder / "good.npy", np.random.default_rng(seed).normal(size=(60, 3)))

@@ -1,7 +1,5 @@
 """Runs that are killed, told to end, or find the disk full: what follows is the same result."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal
@@ -16,8 +14,6 @@ MOST_ATTACKS = 8
 
 
 class Attacked:
-    """A problem, its result without an attack, and the seconds that this takes."""
-
     def __init__(self, seed: int, folder: Path) -> None:
         self.choose, self.folder = random.Random(seed), folder
         self.command = ["fit", *write_problem(self.choose, folder)]
@@ -37,11 +33,9 @@ class Attacked:
             self.whole = folder / "whole"
 
     def start(self, *options: object, **more: Any) -> Forked:
-        """Start it, or go on with it."""
         return Forked(self.folder, *self.command, "-o", "out", *options, **more)
 
     def check_state(self) -> None:
-        """Results that have a summary are whole, whatever happened."""
         out = self.folder / "out"
         if (out / "summary.json").exists():
             for path in self.whole.iterdir():
@@ -49,14 +43,12 @@ class Attacked:
                     assert (out / path.name).read_bytes() == path.read_bytes(), path.name
 
     def finish(self) -> None:
-        """Go on without an attack, and compare."""
         code, said = run(self.folder, *self.command, "-o", "out", "--resume")
         assert code == 0, f"resumed: {code} {said}"
         same_results(self.whole, self.folder / "out")
 
 
 def killed(seed: int, folder: Path) -> int:
-    """Kill it again and again, at a moment or at a call to the file system."""
     run_ = Attacked(seed, folder)
     for attacks in range(1, MOST_ATTACKS + 1):  # noqa: B007  returned
         if run_.choose.random() < 0.5:
@@ -76,7 +68,6 @@ def killed(seed: int, folder: Path) -> int:
 
 
 def terminated(seed: int, folder: Path, number: int = signal.SIGTERM, expected: int = 143) -> int:
-    """Ask it to end."""
     run_ = Attacked(seed, folder)
     for attacks in range(1, MOST_ATTACKS + 1):  # noqa: B007  returned
         process = run_.start("--resume")
@@ -92,12 +83,10 @@ def terminated(seed: int, folder: Path, number: int = signal.SIGTERM, expected: 
 
 
 def interrupted(seed: int, folder: Path) -> int:
-    """Press Ctrl-C."""
     return terminated(seed, folder, signal.SIGINT, 130)
 
 
 def disk_full(seed: int, folder: Path) -> int:
-    """Let no file grow beyond a size; then make room."""
     run_ = Attacked(seed, folder)
     largest = max(path.stat().st_size for path in [*run_.whole.iterdir(), *folder.glob("rows.*")])
     for attacks in range(1, 4):  # noqa: B007  returned
@@ -113,7 +102,6 @@ def disk_full(seed: int, folder: Path) -> int:
 
 
 def changed_input(seed: int, folder: Path) -> int:
-    """Change the input of a run that was killed: it is not gone on with until it is back."""
     run_ = Attacked(seed, folder)
     process = run_.start()
     process.wait(run_.choose.uniform(0.2, 0.9) * run_.seconds)

@@ -1,7 +1,5 @@
 """Kinds of attack. A case is a kind and a seed: the same two always do the same."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +11,6 @@ Case = Callable[[int, Path], int]
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of attack."""
-
     name: str
     where: str
     """Module and function."""
@@ -29,7 +25,6 @@ class Kind:
     """What a campaign of an hour must have tried; kinds that are behind go first."""
 
     def load(self) -> Case:
-        """Return the function that runs a case."""
         module, _, name = self.where.partition(":")
         case: Case = getattr(importlib.import_module(f"campaign.{module}"), name)
         return case

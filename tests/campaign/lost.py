@@ -1,7 +1,5 @@
 """Processes of a cluster that are lost: MPI ranks end the job, Dask workers are replaced."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal
@@ -24,7 +22,6 @@ PROGRAM = "from biglp.cli import main; main()"
 
 
 def ranks(seed: int, folder: Path) -> int:
-    """Kill ranks of a fit, or tell one to end; the job ends, and goes on to the same result."""
     choose = random.Random(seed)
     command = ["fit", *write_problem(choose, folder)]
     code, said = run(folder, *command, "-o", "whole")
@@ -65,7 +62,6 @@ def _launch(folder: Path, n_ranks: int, command: list[str]) -> subprocess.Popen[
 
 
 def _attack(job: subprocess.Popen[bytes], choose: random.Random, after: float) -> bool:
-    """Send a signal to one rank after some time; return False when the job had ended before."""
     end = time.monotonic() + after
     number = choose.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM])
     while True:
@@ -83,8 +79,6 @@ def _attack(job: subprocess.Popen[bytes], choose: random.Random, after: float) -
 
 
 class Killer(threading.Thread):
-    """Kills a worker every now and then, and starts another in its place."""
-
     def __init__(self, processes: DaskProcesses, choose: random.Random) -> None:
         super().__init__(daemon=True)
         self._processes, self._choose, self._end = processes, choose, threading.Event()
@@ -104,7 +98,6 @@ class Killer(threading.Thread):
 
 
 def workers(seed: int, folder: Path) -> int:
-    """Kill workers during fits; the labels are those of a fit in this process."""
     from biglp import LowRankLabelPropagation
     from biglp._engines import make_engine
     from helpers import rows_in_a_block

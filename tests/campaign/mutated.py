@@ -1,7 +1,5 @@
 """Damaged files of every format, and of every part of a model, through the command line."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -32,7 +30,6 @@ ADDRESSES = 12 << 30
 
 
 def files(seed: int, folder: Path) -> int:
-    """Damage a file of one format many times, and read it each time."""
     choose = random.Random(seed)
     os.chdir(folder)
     command, targets = write(FILES[seed % len(FILES)], choose)
@@ -55,7 +52,6 @@ def files(seed: int, folder: Path) -> int:
 
 
 def models(seed: int, folder: Path) -> int:
-    """Damage a model file, as a whole or one part of it, and predict with it each time."""
     choose = random.Random(seed)
     os.chdir(folder)
     rng = np.random.default_rng(seed)
@@ -88,7 +84,6 @@ def models(seed: int, folder: Path) -> int:
 
 
 def _attack(count: int, attempt: Callable[[], list[str]]) -> int:
-    """Make so many attempts in one forked process; say which one ended it, if one did."""
     child = os.fork()
     if child == 0:
         code = 98
@@ -120,7 +115,6 @@ def _attack(count: int, attempt: Callable[[], list[str]]) -> int:
 
 
 def _problem(command: list[str]) -> str | None:
-    """Run a command; say in what way it ended badly."""
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         result = cli_tools.run(*command)

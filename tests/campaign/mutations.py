@@ -1,7 +1,5 @@
 """Ways in which the bytes of a file go wrong."""
 
-from __future__ import annotations
-
 import random
 
 WORDS = (
@@ -12,7 +10,6 @@ WAYS = ("flip", "flip", "set", "cut", "remove", "insert", "overwrite", "repeat",
 
 
 def mutated(content: bytes, choose: random.Random) -> bytes:
-    """Change some bytes, most often near the beginning or the end, where formats say what is in."""
     data = bytearray(content)
     for _ in range(choose.choice([1, 1, 1, 2, 3, 8])):
         if not data:

@@ -1,7 +1,5 @@
 """Small problems in files, at random: rows, labels, a format, and the options of a fit."""
 
-from __future__ import annotations
-
 import os
 import random
 from pathlib import Path
@@ -20,7 +18,6 @@ FACTORS = {
 
 
 def write_problem(choose: random.Random, folder: Path, rows: int | None = None) -> list[str]:
-    """Write rows and labels into a folder; return the arguments of ``biglp fit`` for them."""
     rng = np.random.default_rng(choose.getrandbits(32))
     n = rows or choose.randrange(3000, 6000 if QUICK else 40_000)
     classes, features = choose.randint(2, 5), choose.randint(3, 20)

@@ -1,7 +1,5 @@
 """Commands in forked processes that have everything loaded, with limits and a watch on them."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal
@@ -25,8 +23,6 @@ QUICK = bool(os.environ.get("BIGLP_CAMPAIGN_QUICK"))
 
 
 class Forked:
-    """A command in a process that was forked from this one."""
-
     def __init__(
         self,
         folder: Path,
@@ -64,7 +60,6 @@ class Forked:
                 os._exit(code)
 
     def wait(self, seconds: float) -> int | None:
-        """Wait for the end; return the exit code (minus the signal), or None while it runs."""
         end = time.monotonic() + seconds
         while self._code is None:
             done, status = os.waitpid(self.pid, os.WNOHANG)
@@ -77,7 +72,6 @@ class Forked:
         return self._code
 
     def signal(self, number: int) -> int:
-        """Send a signal; return the exit code. One that ignores it for a minute fails."""
         if self._code is None:
             os.kill(self.pid, number)
         code = self.wait(60)
@@ -94,7 +88,6 @@ class Forked:
 
 
 def run(folder: Path, *args: object, seconds: float = 120, **options: Any) -> tuple[int, str]:
-    """Run a command to its end; return its exit code and its messages."""
     process = Forked(folder, *args, **options)
     code = process.wait(seconds)
     if code is None:
@@ -104,7 +97,6 @@ def run(folder: Path, *args: object, seconds: float = 120, **options: Any) -> tu
 
 
 def die_at(call: int) -> None:
-    """Let this process kill itself at the n-th call that changes the file system."""
     left = [call]
 
     def deadly(real: Any) -> Any:
@@ -121,7 +113,6 @@ def die_at(call: int) -> None:
 
 
 def same_results(one: Path, other: Path) -> None:
-    """Two output folders must hold the same files, and the same bytes but where they name times."""
     names = sorted(path.name for path in one.iterdir())
     found = sorted(path.name for path in other.iterdir())
     assert names == found, f"files are {found} where they should be {names}"

@@ -1,7 +1,5 @@
 """Runs cases side by side, each in a process of its own, and keeps those that fail."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os
@@ -34,8 +32,6 @@ class Running(NamedTuple):
 
 
 class Campaign:
-    """Cases of several kinds, in turns that follow their shares of the time."""
-
     def __init__(self, kinds: list[Kind], seed: int, output: Path) -> None:
         self.kinds, self.seed, self.output = kinds, seed, output
         self.tried: Counter[str] = Counter()
@@ -44,7 +40,6 @@ class Campaign:
         self.began, self.seconds = time.monotonic(), HOUR
 
     def run(self, jobs: int, seconds: float, cases: dict[str, int] | None = None) -> None:
-        """Run until the time is over, or so many cases of each kind are done."""
         for name in LOADED:
             importlib.import_module(name)
         running: dict[int, Running] = {}
@@ -92,7 +87,6 @@ class Campaign:
             time.sleep(0.02)
 
     def reached(self, kind: Kind) -> bool:
-        """Whether a kind has tried what it must in a campaign of this length, and some more."""
         return self.tried[kind.name] >= RESERVE * kind.asked * min(self.seconds / HOUR, 1.0)
 
     def _ended(self, pid: int, one: Running, status: int | None) -> None:
@@ -120,7 +114,6 @@ class Campaign:
         shutil.rmtree(one.folder, ignore_errors=True)
 
     def report(self) -> str:
-        """Write tried and survived, by kind."""
         lines = [f"{'kind':<9} {'cases':>6} {'tried':>7} {'failed cases':>13} {'asked':>7}  what"]
         failed = Counter(each["kind"] for each in self.failures)
         short = []
@@ -139,7 +132,6 @@ class Campaign:
 
 @contextmanager
 def _temporary_files_in(folder: Path) -> Any:
-    """What a killed process leaves goes with the case."""
     before = os.environ.get("TMPDIR")
     os.environ["TMPDIR"], tempfile.tempdir = str(folder), None
     try:
@@ -152,7 +144,6 @@ def _temporary_files_in(folder: Path) -> Any:
 
 
 def replay(case: str, output: Path) -> int:
-    """Run one case again in this process, in a folder that is kept, with its traceback."""
     name, _, seed = case.partition(":")
     folder = (output / f"replay-{name}-{seed}").absolute()
     shutil.rmtree(folder, ignore_errors=True)
@@ -164,7 +155,6 @@ def replay(case: str, output: Path) -> int:
 
 
 def _start(kind: Kind, seed: int) -> tuple[int, Running]:
-    """Run a case in a process of its own, which writes down how it ended."""
     folder = Path(tempfile.mkdtemp(prefix=f"campaign-{kind.name}-{seed}-"))
     one = Running(kind, seed, folder, time.monotonic())
     sys.stdout.flush()
@@ -188,7 +178,6 @@ def _start(kind: Kind, seed: int) -> tuple[int, Running]:
 
 
 def _not_plain(folder: str, names: list[str]) -> list[str]:
-    """Pipes cannot be copied, and large files need not be: the seed makes them again."""
     return [
         name
         for name in names

@@ -1,7 +1,5 @@
 """Several processes at once: one cache, one output folder, a model that is being replaced."""
 
-from __future__ import annotations
-
 import random
 import time
 from pathlib import Path
@@ -13,7 +11,6 @@ WAYS = ("cache", "overwrite", "first", "model")
 
 
 def at_once(seed: int, folder: Path) -> int:
-    """Run some fits at once in one of several ways."""
     choose = random.Random(seed)
     command = ["fit", *write_problem(choose, folder, choose.randrange(2000, 12_000))]
     code, said = run(folder, *command, "-o", "whole")
@@ -22,7 +19,6 @@ def at_once(seed: int, folder: Path) -> int:
 
 
 def _start(choose: random.Random, folder: Path, name: str, *command: object) -> Forked:
-    """Start a command that has its messages in a folder of its own, a moment after the last."""
     here = folder / f"messages-{name}"
     here.mkdir()
     for path in folder.iterdir():
@@ -39,7 +35,6 @@ def _ended(process: Forked) -> int:
 
 
 def _cache(choose: random.Random, folder: Path, command: list[str]) -> int:
-    """Fits that share converted rows: each ends well."""
     (folder / "shared").mkdir()
     names = [str(number) for number in range(choose.choice([2, 3, 4]))]
     running = [
@@ -55,12 +50,10 @@ def _cache(choose: random.Random, folder: Path, command: list[str]) -> int:
 
 
 def _overwrite(choose: random.Random, folder: Path, command: list[str]) -> int:
-    """Fits with --overwrite into one folder: one is first, the others may be refused."""
     return _into_one(choose, folder, [*command, "--overwrite"], {0, 5})
 
 
 def _first(choose: random.Random, folder: Path, command: list[str]) -> int:
-    """The same without --overwrite: the others find results, or a run at work."""
     return _into_one(choose, folder, command, {0, 2, 5})
 
 
@@ -79,7 +72,6 @@ def _into_one(choose: random.Random, folder: Path, command: list[str], allowed: 
 
 
 def _model(choose: random.Random, folder: Path, command: list[str]) -> int:
-    """Predictions while the model is replaced by the same one: always the same answer."""
     (folder / "out").mkdir()
     predict = ["predict", folder / "whole" / "model.biglp", command[1]]
     code, said = run(folder, *predict, "-o", "reference")

@@ -1,7 +1,5 @@
 """A fixed part of the campaign, which CI runs; the whole is ``make campaign``."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The gallery: every example has what a reader expects, and all but the longest run, on less."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path
@@ -23,7 +21,6 @@ LARGER = {"imbalanced_700k": {"ROWS": 20_000}}  # its smaller class has 2 % of t
 
 
 def smaller(text: str, sizes: dict[str, int]) -> ast.Module:
-    """An example with its sizes cut down; they are assigned in capitals at its top."""
     tree = ast.parse(text)
     for node in tree.body:
         if not isinstance(node, ast.Assign):

@@ -1,7 +1,5 @@
 """Every public name has a docstring with an example, and every example runs."""
 
-from __future__ import annotations
-
 import doctest
 import inspect
 import re
@@ -34,7 +32,6 @@ def is_own(name: str, value: object) -> bool:
 
 
 def methods(public: object) -> dict[str, object]:
-    """Public methods of a class that are biglp's own; none of a function."""
     every = inspect.getmembers(public, callable) if inspect.isclass(public) else ()
     return {name: method for name, method in every if is_own(name, method)}
 
@@ -62,7 +59,6 @@ def test_a_public_name_has_an_example(module, name):
 
 
 def documented() -> list[doctest.DocTest]:
-    """All examples of public names, each once although classes share methods."""
     finder, found = doctest.DocTestFinder(recurse=False), {}
     for module, name in NAMES:
         public = getattr(import_module(module), name)

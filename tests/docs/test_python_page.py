@@ -38,7 +38,6 @@ def test_every_public_method_is_on_the_page(name):
 
 
 def keys_of(report):
-    """Keys of a report, also within its values; names of columns and classes are no keys."""
     for key, value in report.items():
         yield key
         if key not in ("left_out_columns", "recall"):

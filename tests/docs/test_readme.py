@@ -4,8 +4,6 @@ Commands are the lines of ``console`` blocks that begin with ``$ biglp``; ``# ex
 one says that it is meant to fail with that code.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import shlex
@@ -24,7 +22,6 @@ ROOT = Path(__file__).parents[2]
 
 
 def commands(page: str) -> list[tuple[str, int]]:
-    """Commands of a page and the exit codes they should have."""
     text = (ROOT / page).read_text(encoding="utf-8")
     found = []
     for block in re.findall(r"^```console\n(.*?)^```", text, re.M | re.S):
@@ -37,7 +34,6 @@ def commands(page: str) -> list[tuple[str, int]]:
 
 
 def execute(page: str) -> set[str]:
-    """Run the commands of a page; return which there are."""
     found = commands(page)
     for command, code in found:
         outcome = run(*shlex.split(command)[1:])

@@ -1,7 +1,5 @@
 """The page of recipes: its code runs, and its commands have options that exist."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess
@@ -21,14 +19,12 @@ FEATURES = ["age", "visits", "spent"]
 
 
 def code(kind: str) -> list[str]:
-    """Blocks of code that are marked with a word."""
     page = PAGE.read_text(encoding="utf-8")
     return re.findall(rf"^```[a-z]+ {kind}\n(.*?)^```", page, re.M | re.S)
 
 
 @pytest.fixture
 def customers(tmp_path, monkeypatch):
-    """A table of customers, some of whose labels are known, and a model file beside it."""
     monkeypatch.chdir(tmp_path)
     X, y, truth = blobs(features=3)
     churned = pa.array([None if label == -1 else int(label) for label in y])

@@ -1,7 +1,5 @@
 """Files that a release needs say the same as pyproject.toml, and actions are pinned."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path
@@ -53,7 +51,6 @@ def test_the_conda_recipe_asks_for_the_same():
 
 
 def bounds(*extras: str) -> dict[str, str]:
-    """The lowest version of each dependency, also of extras."""
     found = {}
     for each in PROJECT["dependencies"] + [
         line for extra in extras for line in PROJECT["optional-dependencies"][extra]
@@ -71,6 +68,7 @@ def test_the_lowest_versions_are_those_that_are_tested():
     first = read("packaging/lowest.txt").split("\n\n")[0]
     pinned = dict(re.findall(r"^([\w-]+)==(\S+)$", first, re.M))
     asked = bounds(*extras)
+    asked.pop("biglp-text-en")  # packages/text-en, which comes with biglp
     assert sorted(pinned) == sorted(asked)
     assert {n: pinned[n] for n in asked if Version(pinned[n]) != Version(asked[n])} == {}
     assert "packaging/lowest.txt" in read("noxfile.py")

@@ -43,7 +43,6 @@ def test_cards_of_the_front_page_lead_to_an_answer():
 
 
 def cells(text: str) -> list[list[str]]:
-    """Cells of all lines of tables, without the marks of bold type."""
     found = [line for line in text.splitlines() if line.startswith("|")]
     return [
         [cell.replace("**", "").strip() for cell in line.strip("|").split("|")] for line in found

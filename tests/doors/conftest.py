@@ -1,7 +1,5 @@
 """Rows for an empty folder to run in, and digits for estimators."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,6 @@ from row_files import FEATURES, ROWS
 
 @pytest.fixture(scope="module")
 def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, labels with -1 where there is none, and the truth."""
     rng = np.random.default_rng(0)
     truth = rng.integers(3, size=ROWS)
     centres = 4.0 * rng.standard_normal((3, FEATURES))
@@ -26,7 +23,6 @@ def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @pytest.fixture
 def connections(here) -> Path:
-    """A small table like KDD Cup 99: unequal columns, categories, text classes, duplicates."""
     rng = np.random.default_rng(1)
     n = 2000
     truth = rng.choice(["normal.", "smurf.", "neptune."], n, p=[0.2, 0.6, 0.2])
@@ -49,7 +45,6 @@ def connections(here) -> Path:
 
 @pytest.fixture(scope="session")
 def digits():
-    """scikit-learn's digits, a hundred labels of them, and the truth."""
     X, truth = load_digits(return_X_y=True)
     y = np.full(len(truth), -1)
     rows = np.random.default_rng(0).choice(len(truth), 100, replace=False)

@@ -88,17 +88,6 @@ def test_labels_that_tell_little():
     assert set(found["recall"]) == {"0", "1", "2"}
 
 
-def test_weights_and_distributions():
-    rows, labels, _ = blobs(n=400, labelled=60, classes=2)
-    plain = fitted(rows, labels).report_["estimated_accuracy"]["accuracy"]
-    weighted = fitted(rows, labels, sample_weight=np.full(400, 3.0)).report_
-    shares = np.where((labels < 0)[:, None], 0.0, 0.1 + 0.8 * np.eye(2)[labels])
-    soft = fitted(rows, shares).report_["estimated_accuracy"]
-    assert weighted["estimated_accuracy"]["accuracy"] == pytest.approx(plain, abs=0.1)
-    assert soft["accuracy"] < plain + 0.02
-    json.dumps(soft, allow_nan=False)
-
-
 def test_labels_of_one_corner(digits):
     rows, truth = digits
     first = (rows - rows.mean(axis=0)) @ np.linalg.svd(rows - rows.mean(axis=0))[2][0]

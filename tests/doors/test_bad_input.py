@@ -17,8 +17,6 @@ strict = pytest.mark.filterwarnings("error", "ignore::biglp._core.errors.BigLPWa
 
 
 class Untouched(Source):
-    """Rows that nobody may read."""
-
     n_rows, n_features, dtype = 200, 5, np.dtype(np.float64)
     read = take = None
 

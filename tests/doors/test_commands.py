@@ -1,7 +1,5 @@
 """The command line as a whole: help, options, progress, and commands that it prints."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -56,12 +54,6 @@ def test_no_library_is_loaded_for_nothing(tmp_path, program, heavy):
     code += "except SystemExit as end: assert not end.code\n"
     found = run_python(code + f"print([x for x in {heavy.split()} if x in sys.modules])")
     assert found.stdout.endswith("[]\n"), found.stdout
-
-
-def test_quiet_and_versions(here):
-    result = done("fit", "sim:2Kx5", "-o", "out", "--factor", "linear", "--quiet")
-    assert result.output == ""
-    assert done("--version").stdout.startswith("biglp ")
 
 
 def test_letters_that_an_encoding_does_not_have_are_escaped(monkeypatch):
@@ -138,7 +130,6 @@ def test_values_that_cannot_be_read(here, option, value, message):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """A terminal on standard error; what it shows is in its file."""
     import_module("biglp.cli.running")
     screen = io.StringIO()
     screen.isatty = lambda: True
@@ -202,12 +193,10 @@ ROWS = 240
 
 
 def printed(text: str) -> list[list[str]]:
-    """Commands among what was printed, as words without the first."""
     return [shlex.split(line)[1:] for line in re.findall(r"^ *(biglp .*)$", text, re.M)]
 
 
 def of_report() -> dict[str, list[str]]:
-    """Commands of the report by their names, but for the one that made it."""
     html = Path("out/report.html").read_text(encoding="utf-8")
     html = re.search(r'<section id="next".*?</section>', html, re.S)[0]
     blocks = re.findall(r"<pre>(.*?)</pre>", html, re.S)
@@ -217,7 +206,6 @@ def of_report() -> dict[str, list[str]]:
 
 @pytest.fixture
 def truth(here) -> np.ndarray:
-    """Tables of one file and of five that need options to be read right; the class of each row."""
     rng = np.random.default_rng(0)
     truth = rng.choice(["cat", "dög"], ROWS)
     centre = np.where(truth == "cat", -2.0, 2.0)
@@ -264,17 +252,6 @@ def test_after_the_first_suggestions(truth, given):
     assert re.search(r"cat +\d+", done(*fit).stdout)
     assert next(Path("out").glob("labels.*")).exists()
     assert printed(done(*suggest).stdout) == []
-
-
-@QUIETLY
-def test_standard_input(truth):
-    rows = Path("rows.tsv").read_text(encoding="cp1252").encode()
-    shown = CliRunner().invoke(app, ["suggest", "-", "--label-column", "kind"], input=rows)
-    (fit,) = printed(shown.stdout)
-    lines = [f"{row},{name}" for row, name in enumerate(truth[:20])]
-    Path("next.csv").write_text("\n".join(["row,label", *lines]) + "\n", encoding="utf-8")
-    assert CliRunner().invoke(app, fit, input=rows).exit_code == 0
-    assert [*of_report()] == ["predict"]  # the other commands would need the rows again
 
 
 @QUIETLY

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits, make_classification
+from sklearn.datasets import load_digits
 
 from biglp import LowRankLabelPropagation
 from biglp._core import Registry
@@ -30,15 +30,6 @@ def test_trees_are_asked_and_heard_where_thresholds_decide(tmp_path):
     loads_the_same(model, rows, tmp_path)
 
 
-def test_the_graph_is_said_to_help_where_rows_cluster():
-    rows, truth = load_digits(return_X_y=True)
-    labels = np.where(np.random.default_rng(0).random(len(truth)) < 0.05, truth, -1)
-    report = LowRankLabelPropagation().fit(rows, labels).report_
-    assert report["unlabelled_rows_helped"]
-    assert report["held_out_accuracy"] > report["supervised_accuracy"]
-    assert report["trustworthy"]
-
-
 def test_trees_are_not_asked_about_principal_components():
     rng = np.random.default_rng(0)
     hidden = rng.normal(size=(600, 5))
@@ -47,14 +38,6 @@ def test_trees_are_not_asked_about_principal_components():
     model = LowRankLabelPropagation().fit(rows, labels)
     assert model.report_["directions"] == 40
     assert "forest" not in {item["member"] for item in model.report_["members"]}
-
-
-def test_few_labels_are_not_trusted():
-    rows, truth = make_classification(500, random_state=0)
-    labels = np.where(np.arange(500) < 8, truth, -1)
-    report = LowRankLabelPropagation().fit(rows, labels).report_
-    assert not report["trustworthy"]
-    assert report["unlabelled_rows_helped"] is None
 
 
 @pytest.mark.parametrize("names", [("logistic", "forest"), ("forest",), ("spread",)], ids="-".join)

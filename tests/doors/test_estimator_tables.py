@@ -15,7 +15,6 @@ NAMES = np.array(["ant", "bee", "cow"])
 
 @pytest.fixture(scope="module")
 def table():
-    """A table with an ID, a date, categories and holes, and the classes it tells."""
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=N)
     frame = pd.DataFrame(
@@ -30,7 +29,6 @@ def table():
 
 
 def given(kind, frame, folder):
-    """A frame, or the path of a file that holds it."""
     if kind == "frame":
         return frame
     path = folder / f"{len(list(folder.iterdir()))}.{kind}"
@@ -129,7 +127,6 @@ def test_names_of_features_after_fit_and_after_load(kind, tmp_path):
 
 @pytest.fixture
 def labelled_rows(tmp_path):
-    """The path of a table with IDs and labels of some rows, rows, labels, and truth."""
     X, y, truth = blobs(n=300, labelled=15)
     frame = pd.DataFrame(X, columns=[f"x{number}" for number in range(X.shape[1])])
     frame["key"] = [f"K{number}" for number in range(300)]

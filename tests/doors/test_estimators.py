@@ -1,31 +1,23 @@
 """The estimators: what they answer, keep, report and take later."""
 
-from __future__ import annotations
-
-import os
 import pickle
 import warnings
 from copy import copy, deepcopy
-from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.base import clone
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
 from biglp._core import (
-    PARAMETERS,
     ModelFileError,
     ParameterError,
     StoppedShortWarning,
     UnreachedRowsWarning,
 )
-from biglp._graph import FACTORS
 from biglp._jobs import PredictJob
-from biglp._transforms import SCALINGS
 from biglp.estimators.classifier import PAPER_METHODS
-from helpers import blobs, measured_problem, model, regressor, rows_in_a_block
+from helpers import blobs, measured_problem, model, regressor
 
 KINDS = ("anchors", "nystrom", "linear", "glnp")
 
@@ -66,25 +58,6 @@ def test_presets_have_the_settings_of_the_paper_and_fit(method):
         fitted = preset.fit(X, y)
     assert (fitted.transduction_ == truth).mean() > 0.75
     assert np.isfinite(fitted.label_distributions_).all()
-
-
-def test_the_default_preset_and_unknown_ones():
-    default = LowRankLabelPropagation.paper()
-    found = (default.factor, default.landmarks, default.n_landmarks)
-    assert found == ("nystrom", "kmeans", 100)
-    with pytest.raises(ParameterError, match=r"method='svm' .* nystrom-random, nystrom-kmeans"):
-        LowRankLabelPropagation.paper("svm")
-
-
-def test_digits_with_a_hundred_labels(digits):
-    X, y, truth = digits
-    fitted = LowRankLabelPropagation().fit(X, y)
-    unlabelled = y == -1
-    assert (fitted.transduction_ == truth)[unlabelled].mean() > 0.93
-    assert fitted.classes_.tolist() == list(range(10))
-    assert fitted.label_distributions_.shape == (1797, 10)
-    assert fitted.n_features_in_ == 64
-    assert fitted.n_iter_ == 1
 
 
 @pytest.mark.parametrize("factor", KINDS)
@@ -204,7 +177,6 @@ def fitted():
 
 
 def with_answers(y):
-    """All labels together."""
     together = y.copy()
     together[NEW] = ANSWERS
     return together
@@ -244,49 +216,6 @@ def test_unpickled_and_loaded_models_take_labels_with_the_rows(fitted, tmp_path)
         assert again.report_["labelled_rows"] == 14
 
 
-@pytest.mark.parametrize("kind", ["csr", "file", "blocks", "torch"])
-def test_predicting_training_rows_gives_their_transduction(kind, tmp_path):
-    X, y, _, _, _ = measured_problem()
-    rows, changes = X, {}
-    if kind == "csr":
-        rows = sparse.csr_matrix(np.where(X > 0, X, 0.0))
-    if kind == "file":
-        rows = tmp_path / "rows.npy"
-        np.save(rows, X)
-    if kind == "torch":
-        pytest.importorskip("torch")
-        changes = {"device": "torch:cpu"}
-    common = {"factor": "auto", "n_landmarks": 15, "alpha": "auto"}
-    with rows_in_a_block(17 if kind == "blocks" else 1000):
-        fitted = regressor(**common, **changes).fit(rows, y)
-    np.testing.assert_allclose(fitted.predict(rows), fitted.transduction_, rtol=1e-9)
-    if kind != "csr":
-        plain = regressor(**common).fit(X, y)
-        np.testing.assert_allclose(fitted.transduction_, plain.transduction_, rtol=1e-9)
-
-
-def test_several_targets_are_those_of_each_alone():
-    X, y, _, _, _ = measured_problem(targets=3)
-    together = regressor(n_landmarks=15).fit(X, y)
-    assert together.transduction_.shape == y.shape
-    for j in range(3):
-        alone = regressor(n_landmarks=15).fit(X, y[:, j])
-        np.testing.assert_allclose(together.transduction_[:, j], alone.transduction_, rtol=1e-9)
-
-
-def test_labels_without_weight_are_unknown_and_weights_count():
-    X, y, _, weights, _ = measured_problem()
-    known = np.flatnonzero(~np.isnan(y))
-    weights[known[::3]] = 0.0
-    fewer = y.copy()
-    fewer[known[::3]] = np.nan
-    one = regressor(n_landmarks=15).fit(X, y, sample_weight=weights)
-    two = regressor(n_landmarks=15).fit(X, fewer, sample_weight=np.where(weights > 0, weights, 9))
-    np.testing.assert_array_equal(one.transduction_, two.transduction_)
-    plain = regressor(n_landmarks=15).fit(X, fewer)
-    assert np.abs(one.transduction_ - plain.transduction_).max() > 1e-3
-
-
 def test_a_handful_of_labels_and_labels_that_are_all_the_same():
     for labelled in (1, 2, 3):
         X, y, truth, _, _ = measured_problem(labelled=labelled)
@@ -317,39 +246,4 @@ def test_saved_models_say_the_same_and_the_other_kind_is_refused(tmp_path):
         job.run()
 
 
-@pytest.mark.parametrize("estimator", [LowRankLabelPropagation, LowRankLabelPropagationRegressor])
-def test_the_docstring_names_all_words(estimator):
-    known = [f'"{name}"' for name in (*FACTORS, *SCALINGS)]
-    if estimator is LowRankLabelPropagation:
-        names = ("class_balance", "filter")
-        known += [f'"{word}"' for name in names for word in PARAMETERS[name].words]
-        known += [f"``{name}``" for factor in FACTORS for name in FACTORS[factor].params]
-    assert [name for name in known if name not in estimator.__doc__] == []
-
-
 DRAWS, LABELS = 5, 16
-
-
-@pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
-@pytest.mark.parametrize(
-    ("estimator", "least"),
-    [
-        (LowRankLabelPropagation.paper("nystrom-kmeans", k=100), 0.72),
-        (LowRankLabelPropagation(), 0.93),
-    ],
-    ids=["paper", "default"],
-)
-def test_sevens_and_nines_of_mnist(estimator, least):
-    path = Path(os.environ.get("BIGLP_DATA", "")) / "mnist.npz"
-    if not path.exists():
-        pytest.skip("BIGLP_DATA does not name a folder with mnist.npz")
-    with np.load(path) as data:
-        keep = np.isin(data["y"], [7, 9])
-        X, truth = data["X"][keep], data["y"][keep].astype(int)
-    found = []
-    for draw in range(DRAWS):
-        rows = np.random.default_rng(draw).choice(len(truth), LABELS, replace=False)
-        y = np.full(len(truth), -1)
-        y[rows] = truth[rows]
-        found.append((estimator.fit(X, y).transduction_ == truth)[y == -1].mean())
-    assert np.mean(found) >= least

@@ -1,14 +1,9 @@
 """``biglp fit`` on small files: what it reads, what it writes and prints, and what it refuses."""
 
-from __future__ import annotations
-
-import ctypes
 import gzip
 import io
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -33,10 +28,6 @@ OTHERS = ("model.biglp", "report.html", "summary.json")
 
 def summary(folder="out"):
     return json.loads(Path(folder, "summary.json").read_text())
-
-
-def printed(*command):
-    return " ".join(done(*command).output.split())
 
 
 @pytest.mark.parametrize("kind", ["npy", "parquet", "folder", "csv", "libsvm"])
@@ -180,32 +171,6 @@ def test_file_changes_while_it_is_swept(here, rows, monkeypatch, kind, step):
     assert not list(Path("out").glob("labels*"))
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"),
-    reason="needs the GNU C library",
-)
-def test_blocks_have_the_memory_of_blocks_before_whoever_starts_the_command(here):
-    """Programs that have used Dask pass its setting on, by which all is handed back at once."""
-    values = np.random.default_rng(0).normal(size=(300_000, 16)).astype(np.float16)
-    np.save("rows.npy", values)
-    np.save("labels.npy", np.where(np.arange(300_000) < 50, values[:, 0] > 0, -1))
-    program = (
-        "import resource, sys\n"
-        "from biglp.cli import app\n"
-        "try: app(sys.argv[1:])\n"
-        "except SystemExit as end: assert not end.code\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)"
-    )
-    options = "fit rows.npy --labels labels.npy --factor nystrom --landmarks random -k 20 -q"
-    options += " --engine threads --no-report --memory 150MB -o"
-    plain = {key: value for key, value in os.environ.items() if key != "MALLOC_TRIM_THRESHOLD_"}
-    new_pages = []
-    for number, more in enumerate(({}, {"MALLOC_TRIM_THRESHOLD_": "65536"})):
-        command = [sys.executable, "-c", program, *options.split(), f"out-{number}"]
-        new_pages.append(int(subprocess.check_output(command, env=plain | more)))
-    assert new_pages[1] < 1.3 * new_pages[0]
-
-
 def test_summary(here, rows):
     values, shown, _ = rows
     result = done("fit", *write("npy", values, shown), "-o", "out", "--json", "-k", "30")
@@ -227,31 +192,6 @@ def test_summary(here, rows):
     assert said["files"]["labels"] == "out/labels.npy"
     assert said["versions"]["numpy"] == np.__version__
     assert said["run"]["option"]["n_landmarks"] == said["settings"]["landmarks"] == 30
-
-
-def test_how_many_rows_are_right_stands_beside_the_simplest_answer(here):
-    rng = np.random.default_rng(0)
-    truth = (rng.random(600) < 0.2).astype(int)
-    values = rng.standard_normal((600, 2)) + 3.0 * truth[:, None]
-    arguments = write("npy", values, np.where(np.arange(600) < 80, truth, -1))
-    said = printed("fit", *arguments, "-o", "out")
-    found = summary()["settings"]["estimated_accuracy"]
-    low, high = (round(100 * share) for share in found["interval"])
-    assert f"About {found['accuracy']:.0%} of the unlabelled rows are right" in said
-    assert f"interval {low} to {high}); always saying 0 would be {found['base_rate']:.0%}" in said
-    assert "50 more labels would add about" in said
-    assert 0.75 < found["base_rate"] < 0.85
-    share = (truth[:80] == 0).mean()
-    said = printed("fit", *arguments, "-o", "graph", "--factor", "anchors")
-    assert f"of held-out labels found (always saying 0 finds {share:.1%})" in said
-
-
-def test_warnings_reach_the_user(here):
-    values = np.random.default_rng(0).standard_normal((400, 2))
-    arguments = write("npy", values, np.where(np.arange(400) < 30, np.arange(400) % 2, -1))
-    options = ("--factor", "nystrom", "-k", "5", "--bandwidth", "0.05")
-    result = done("fit", *arguments, "-o", "out", *options)
-    assert f"warning: {summary()['warnings'][0][:40]}" in result.stderr
 
 
 def test_dry_run(here, rows):

@@ -7,8 +7,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from scipy import sparse
 
 from biglp import LowRankLabelPropagation
@@ -16,6 +14,7 @@ from biglp._core import BadRowsError, LabelError, MissingExtraError, ParameterEr
 from biglp._fit import GPU_LIBRARY_BYTES
 from biglp._labels import encode_labels
 from biglp._rows import PreparedRows, as_source
+from biglp._transforms import Chain
 from clusters import MPIEXEC
 from helpers import blobs, clear_rows, model
 
@@ -87,36 +86,6 @@ def test_a_model_fitted_on_a_device_predicts_in_a_new_process(tmp_path):
     fitted.save(tmp_path / "a.model")
     loaded = LowRankLabelPropagation.load(tmp_path / "a.model")  # it predicts on the processor
     np.testing.assert_allclose(loaded.predict_proba(X), expected, atol=1e-9)
-
-
-@st.composite
-def problems(draw):
-    """Clusters that overlap, some labels, and a method with landmarks that are given.
-
-    Landmarks that k-means finds may be others after other rounding.
-    """
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    n_rows, m = draw(st.integers(60, 1500)), draw(st.integers(2, 40))
-    n_classes = draw(st.integers(2, 6))
-    truth = np.arange(n_rows) % n_classes
-    centres = rng.normal(size=(n_classes, m)) * draw(st.floats(0.5, 3))
-    X = (centres[truth] + rng.normal(size=(n_rows, m))).astype(draw(st.sampled_from("fd")))
-    y = np.where(np.arange(n_rows) < draw(st.integers(5 * n_classes, 60)), truth, -1)
-    method = dict(draw(st.sampled_from(METHODS)))
-    if method["factor"] != "linear":
-        method |= {"landmarks": X[:: max(n_rows // draw(st.integers(4, 50)), 1)]}
-    return X, y, method if "filter" in method else method | {"alpha": 0.9}
-
-
-@settings(
-    max_examples=50 if ON_CARD else 5,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-@given(problem=problems())
-def test_labels_are_those_of_the_processor(problem):
-    check_labels(*problem)
 
 
 @needs_card
@@ -236,7 +205,6 @@ CPU, N_LANDMARKS = "torch:cpu", 12
 
 
 def as_rows(tensor, **options):
-    """Open a tensor as if it were on a GPU."""
     with mock.patch(f"{as_source.__module__}.device_tensor", return_value=tensor):
         return as_source(tensor, **options)
 
@@ -247,7 +215,7 @@ def data(dtype="float32", n=400):
     return tensor, tensor.float().numpy(), y
 
 
-def prepared(tensor, chain=None):
+def prepared(tensor, chain=Chain()):  # noqa: B008
     return PreparedRows(as_rows(tensor), np.dtype(np.float32), chain, device=CPU)
 
 
@@ -277,8 +245,6 @@ def test_what_cannot_be_rows_on_a_device():
 
 
 class Foreign:
-    """An array of another library, on the processor (1) or on a card (2)."""
-
     def __init__(self, kind):
         self._kind = kind
 

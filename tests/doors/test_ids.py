@@ -20,7 +20,6 @@ OPTIONS = ("--id-column", "key", "--label-column", "kind", "--drop", "note", "-k
 
 @pytest.fixture
 def truth(tmp_path, monkeypatch):
-    """A folder with a table of rows, IDs, notes and a few labels; the true classes."""
     monkeypatch.chdir(tmp_path)
     X, y, truth = blobs(n=900, labelled=12, dtype=np.float32)
     frame = pd.DataFrame(X, columns=[f"x{number}" for number in range(X.shape[1])])

@@ -1,7 +1,5 @@
 """``biglp inspect``: what it finds in files, and how near its estimates are."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -15,7 +13,6 @@ from biglp._jobs import FitJob, Trials
 from biglp._rows import InputFiles, ReadOptions, as_source
 from cli_tools import done
 from made_tables import articles, some_labels
-from row_files import FEATURES, ROWS, write
 
 
 def test_inspect_table(here, connections):
@@ -42,7 +39,7 @@ def test_a_table_of_free_text_alone(here):
     frame, topic = articles(200)
     frame = frame[["text"]].assign(number=np.arange(200), topic=some_labels(topic, 40))
     frame.to_csv("news.csv", index=False)
-    arguments = ("news.csv", "--label-column", "topic")
+    arguments = ("news.csv", "--label-column", "topic", "--text-model", "none")
     found = json.loads(done("inspect", *arguments, "--json").stdout)
     assert found["columns"]["text"]["use"] == "text: its words are counted"
     assert found["columns"]["number"]["use"] == "left out: it counts the rows"
@@ -64,15 +61,6 @@ def test_a_table_without_features(here):
     assert "No method can be tried: names.csv has no column that can be a feature" in shown
 
 
-def test_inspect_libsvm(here, rows):
-    values, shown, _ = rows
-    facts = json.loads(done("inspect", *write("libsvm", values, shown), "--json").stdout)
-    assert facts["rows"] == ROWS
-    assert facts["features"] == FEATURES
-    assert sum(facts["labels"].values()) == (shown >= 0).sum()
-    assert all(method["seconds"] > 0 for method in facts["methods"])
-
-
 def test_sweeps_visit_a_part_of_the_rows_and_memory_is_that_of_the_fit(here):
     """What a fit takes, and how its rows are cut, is said by its own plan."""
     n_rows = 400_000
@@ -91,14 +79,3 @@ def test_sweeps_visit_a_part_of_the_rows_and_memory_is_that_of_the_fit(here):
             assert 0 < swept.rows < n_rows / 2
         assert found.steps.keys() >= expected.seconds.keys()
         assert all((seconds >= 0).all() for seconds in found.steps.values())
-
-
-def test_rows_that_are_projected(here):
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(2000, 8)) @ rng.normal(size=(8, 250))  # 8 directions hold all of them
-    np.save("wide.npy", rows.astype(np.float32))
-    np.save("labels.npy", np.where(np.arange(2000) < 40, np.arange(2000) % 2, -1))
-    found = json.loads(done("inspect", "wide.npy", "--labels", "labels.npy", "--json").stdout)
-    assert all(method["seconds"] > 0 for method in found["methods"])
-    planned = done("fit", "wide.npy", "--labels", "labels.npy", "-o", "out", "--dry-run").stdout
-    assert "nothing was written" in planned

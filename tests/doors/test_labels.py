@@ -15,7 +15,6 @@ from biglp._labels import (
     encode_labels,
     encode_targets,
     label_array,
-    labels_from_pairs,
     suspicions,
 )
 from helpers import blobs, model
@@ -58,14 +57,6 @@ def test_classes_and_labelled_rows(y, classes, rows, codes):
     assert labels.rows.tolist() == rows
     assert labels.codes.tolist() == codes
     assert (labels.n_rows, labels.n_classes) == (len(y), len(classes))
-
-
-def test_which_entries_mean_unlabelled():
-    values = [None, NAN, -1, "", -1.0, "-1", pd.NA, 0, False, True, np.bool_(True)]
-    labels = encode_labels(np.array(values, dtype=object), len(values))
-    assert labels.rows.tolist() == [7, 8, 9, 10]
-    with pytest.raises(LabelError, match="-1 counts as unlabelled"):
-        encode_labels(["1", "-1", "1"], 3)
 
 
 @pytest.mark.parametrize(
@@ -150,18 +141,6 @@ def test_huge_tables_keep_only_their_labelled_rows():
     assert labels.rows.tolist() == [5, n - 1]
     np.testing.assert_allclose(labels.distribution, [[0.25, 0.75], [1.0, 0.0]])
     np.testing.assert_allclose(labels.counts, [1.25, 0.75])
-
-
-def test_rows_that_occur_several_times_make_distributions():
-    rows, values = np.array([2, 2, 4, 7, 7]), np.array(["a", "b", "b", "a", "a"])
-    labels = labels_from_pairs(rows, values, 9, np.array([0.3, 0.7, 1.0, 1.0, 2.0]))
-    assert labels.rows.tolist() == [2, 4, 7]
-    assert labels.codes.tolist() == [1, 1, 0]
-    np.testing.assert_allclose(labels.distribution, [[0.3, 0.7], [0, 1], [1, 0]])
-    np.testing.assert_allclose(labels.weights, [1, 1, 3])
-    hard = labels_from_pairs(rows[2:], values[2:], 9, np.array([1.0, 1.0, 2.0]))
-    assert hard.distribution is None
-    np.testing.assert_allclose(hard.counts, [3, 1])
 
 
 # Labels keep their type on the way through the estimator ------------------------------------------

@@ -24,13 +24,11 @@ TEXTS = np.array([None, "cat", "dog", None, "a b", "cat"], dtype=object)
 
 
 def shown(read):
-    """Classes by row."""
     labels = read.labels
     return dict(zip(labels.rows.tolist(), labels.classes[labels.codes].tolist(), strict=True))
 
 
 def save(frame, path):
-    """Write a table in the format of its ending."""
     if path.suffix == ".csv":
         frame.to_csv(path, index=False)
     else:
@@ -124,7 +122,6 @@ def test_classes_are_as_short_as_they_can_be_and_few_rows_are_looked_at(tmp_path
 
 @pytest.fixture
 def rows(tmp_path):
-    """A table of ten rows with labels in a column."""
     frame = pd.DataFrame({"x": np.arange(10.0), "kind": [None, "a", "b"] + [None] * 7})
     return save(frame, tmp_path / "rows.parquet")
 
@@ -263,7 +260,6 @@ BOUNDS = (0, 90, 100, 400)
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
-    """Shards of rows, and tables of metadata beside them."""
     monkeypatch.chdir(tmp_path)
     X, y, _ = blobs(n=400, features=4, dtype=np.float32)
     table = pa.table({"id": np.arange(400), "kind": [None if c < 0 else "abc"[c] for c in y]})
@@ -330,7 +326,6 @@ def test_changes_and_wrong_numbers_of_rows_are_noticed(data):
 
 
 def choice(*labels, name="label"):
-    """A result of Label Studio."""
     value = {"choices": list(labels)}
     return {"id": "x1", "from_name": name, "to_name": "text", "type": "choices", "value": value}
 
@@ -344,7 +339,6 @@ def task(row, *annotations, **more):
 
 
 def record(row, responses):
-    """A record of Argilla."""
     return {"id": f"r{row}", "fields": {"t": "a"}, "metadata": {"row": row}, "responses": responses}
 
 

@@ -13,10 +13,6 @@ TABLE = pa.table({"a": [1.0, 2.0, 3.0, 4.0], "b": [10.0, 20.0, 30.0, 40.0]})
 LIVE = [[1.0, 10.0], [1.0, 10.0], [3.0, 30.0], [3.0, 30.0], [4.0, 40.0], [4.0, 40.0]]
 
 
-def find_files(paths):
-    return list(InputFiles(paths).names)
-
-
 def rows_of(path) -> list[list[float]]:
     source = as_source(path)
     return sorted(source.read(0, source.n_rows).tolist())

@@ -35,7 +35,6 @@ SETTINGS = {"n_landmarks": 12, "engine": "serial"}
 
 
 def card_of(amount):
-    """A card with so much free memory."""
     return mock.patch("biglp._fit.plan.free_gpu_memory", return_value=amount)
 
 
@@ -56,7 +55,6 @@ def test_never_more_than_the_budget(given):
 
 
 def fit(X, y, amount=4000 * MB, **settings):
-    """A fitted model."""
     with card_of(amount):
         return LowRankLabelPropagation(device=DEVICE, **SETTINGS, **settings).fit(X, y)
 

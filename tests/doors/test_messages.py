@@ -1,8 +1,5 @@
 """What the user is told: progress, warnings, and budgets that are too small."""
 
-from __future__ import annotations
-
-import ast
 import logging
 import re
 import warnings
@@ -20,14 +17,6 @@ from biglp._core import (
 )
 from cli_tools import run_python
 from helpers import blobs, model
-
-
-def test_verbose_logs_every_sweep(caplog):
-    X, y, _ = blobs()
-    with caplog.at_level(logging.INFO, logger="biglp"):
-        model(factor="nystrom", verbose=True).fit(X, y)
-    for sweep in ("k-means", "degrees", "Gram", "labels"):
-        assert any(line.startswith(sweep) and "200 rows" in line for line in caplog.messages)
 
 
 def test_quiet_by_default(caplog, capfd):
@@ -79,7 +68,6 @@ def test_a_budget_that_is_too_small_names_what_is_needed():
 
 @pytest.fixture
 def islands():
-    """Three groups far apart, the last without a label; labels and truth."""
     X, truth = make_blobs(600, centers=[[0, 0], [30, 0], [0, 300]], cluster_std=1.0, random_state=0)
     y = np.full(600, -1)
     for j in range(2):
@@ -113,27 +101,3 @@ def test_rows_that_no_label_reaches(islands, settings, got):
         warnings.simplefilter("error")
         assert (estimator.transduction_ == truth).mean() > 0.99
     assert estimator.report_["unreached_rows"] == 0
-
-
-@pytest.mark.parametrize("params", [{"max_iter": 4}, {"max_iter": 20, "start": "uniform"}])
-def test_glnp_that_stopped_short(params):
-    X, y, _ = blobs(n=300)
-    settings = {"factor": "glnp-mu", "n_landmarks": 10, "factor_params": params}
-    with pytest.warns(StoppedShortWarning) as caught:
-        LowRankLabelPropagation(**settings).fit(np.abs(X), y)
-    message = str(caught[0].message)
-    assert caught[0].filename == __file__
-    advised = [
-        {"factor_params": ast.literal_eval(found)}
-        for found in re.findall(r"factor_params=(\{.*?\})", message)
-    ]
-    advised += [{"factor": name} for name in re.findall(r"factor='(.*?)'", message)]
-    assert len(advised) == 2 + ("start" in params)
-    everything = {**settings, "factor_params": dict(params)}
-    for change in advised:  # all of it, several times over where it says so again
-        everything["factor"] = change.get("factor", everything["factor"])
-        everything["factor_params"] |= change.get("factor_params", {})
-    everything["factor_params"]["max_iter"] *= 10
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", StoppedShortWarning)
-        LowRankLabelPropagation(**everything).fit(np.abs(X), y)

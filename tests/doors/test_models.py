@@ -20,7 +20,6 @@ LANDMARKS = "rows.factor.landmarks"
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """The bytes of a good model file."""
     X, y, _ = blobs()
     path = tmp_path_factory.mktemp("models") / "whole.model"
     model().fit(X, y).save(path)
@@ -79,7 +78,6 @@ def test_no_pickle_is_in_the_file_and_it_is_small(whole):
 
 
 def changed(whole, changes):
-    """A model file in which some members are others."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(whole)) as old, zipfile.ZipFile(out, "w") as new:
         for name in old.namelist():
@@ -88,14 +86,11 @@ def changed(whole, changes):
 
 
 def header(change):
-    """A function from a model file to one with another header."""
     edit = lambda content: json.dumps(json.loads(content) | change).encode()  # noqa: E731
     return lambda whole: changed(whole, {"header.json": edit})
 
 
 def first_number(bad):
-    """A function from a model file to one whose landmarks begin with such a number."""
-
     def edit(content):
         array, buffer = np.load(io.BytesIO(content)), io.BytesIO()
         array.flat[0] = bad
@@ -106,7 +101,6 @@ def first_number(bad):
 
 
 def bomb(whole):
-    """An archive that would fill the memory."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         with zipfile.ZipFile(io.BytesIO(whole)) as old:

@@ -51,12 +51,10 @@ for name, function, *args in [
 
 @pytest.fixture(params=CLASSES)
 def classes(request) -> np.ndarray:
-    """Classes of every type that a file can hold."""
     return CLASSES[request.param]
 
 
 def read(path) -> pd.DataFrame:
-    """The table that a sink wrote."""
     if path.suffix == ".parquet":
         return pq.read_table(path).to_pandas()
     if ".csv" in path.name:

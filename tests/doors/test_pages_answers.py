@@ -29,7 +29,6 @@ OPEN = []
 
 @pytest.fixture(autouse=True)
 def synced(monkeypatch):
-    """Files that were forced to disk; the disk itself would take most of the time."""
     found = []
     monkeypatch.setattr(
         os, "fsync", lambda handle: found.append(os.readlink(f"/proc/self/fd/{handle}"))
@@ -40,7 +39,6 @@ def synced(monkeypatch):
 
 
 def start(path, known=(), classes=()):
-    """Open a file of answers, as a server does."""
     journal = History(path)
     OPEN.append(journal)
     file = LabelsFile(path, "row", lambda rows: [str(row) for row in rows])
@@ -52,7 +50,6 @@ def start(path, known=(), classes=()):
 
 
 def on_disk(path):
-    """What the file says, line by line."""
     lines = LabelsFile(path, "row", lambda rows: []).read()
     return [(int(key), label) for key, label in lines]
 
@@ -144,24 +141,6 @@ def test_labels_from_elsewhere_are_overruled_and_come_back(path):
     assert dict(on_disk(path)) == {70: "cat", 2: "wolf", 80: "wolf"}
 
 
-def test_keys_are_digits_and_the_names_where_they_can_be_and_stay_as_they_are(path):
-    answers = start(path, known={1: "7", 2: "dog"}, classes=["0", "u", "B", "cat"])
-    expected = {"0": "0", "u": "1", "B": "2", "cat": "3", "7": "7", "dog": "4"}
-    assert answers.keys == expected
-    answers.rename("cat", "1")
-    answers.label([2], "cow", "a")
-    expected = {"1" if name == "cat" else name: key for name, key in expected.items()}
-    assert answers.keys == {**expected, "cow": "5"}
-    answers.add_class("later")
-    answers.close()
-    again = start(path, known={1: "7", 2: "dog"}, classes=["0", "u", "B", "cat"])
-    assert list(again.keys.items())[:7] == [*expected.items(), ("cow", "5")]
-    assert "later" in again.classes
-    for number in range(40):
-        again.add_class(f"class {number}")
-    assert {*again.keys.values()} == {*"0123456789", None}  # they run out
-
-
 @pytest.mark.parametrize(
     "name", ["", "  ", "-1", "-1.0", "NA", "null", "?", "a\nb", "x" * 300, 3, "\ud800"]
 )
@@ -217,7 +196,6 @@ class Killed(BaseException):
 
 
 def steps(answers):
-    """A short session; yields after each step that was confirmed what the file must say then."""
     answers.label([1], "cat", "a")
     yield [(1, "cat")]
     answers.label([2, 3], "dog", "b")
@@ -234,7 +212,6 @@ def steps(answers):
 
 
 def killed_at(moment, path, monkeypatch):
-    """Run the session up to one of the moments at which it touches a file; what was confirmed."""
     passed, confirmed = 0, -1
 
     def pass_moment(function):

@@ -1,7 +1,5 @@
 """The labelling page in a real browser: sessions by keyboard, hostile text, a server that dies."""
 
-from __future__ import annotations
-
 import csv
 
 import numpy as np
@@ -34,7 +32,6 @@ def chromium():
 
 @pytest.fixture
 def visit(chromium):
-    """Open a page as a new visitor; checks at the end that nothing failed and nothing left."""
     visited = []
 
     def come(served, **options):
@@ -56,7 +53,6 @@ def visit(chromium):
 
 @pytest.fixture(scope="module")
 def shapes():
-    """Images of 8 × 8 pixels: bars, poles and rings, with noise.  (rows, names)"""
     rng = np.random.default_rng(5)
     drawn = np.zeros((3, 8, 8))
     drawn[0, 3:5, :] = 1
@@ -77,13 +73,11 @@ def served(folder, rows):
 
 @pytest.fixture
 def images(shapes, tmp_path):
-    """A page with images and no labels, for one test."""
     yield from served(tmp_path, shapes[0])
 
 
 @pytest.fixture(scope="module")
 def labelled(shapes, tmp_path_factory):
-    """A page with images and labels, one of them wrong."""
     folder = tmp_path_factory.mktemp("known")
     rows, names = shapes
     lines = [f"{row},{name}" for row, name in enumerate(names[:15])]
@@ -94,7 +88,6 @@ def labelled(shapes, tmp_path_factory):
 
 @pytest.fixture
 def known(labelled):
-    """The same, running again at the end whatever happens."""
     yield labelled
     if labelled.process.wait(0) is not None:
         labelled.start()
@@ -214,7 +207,6 @@ def test_names_are_what_was_typed(images, visit):
     given = {}
 
     def saved(name, *keys):
-        """Press keys, which give the row a class."""
         row = page.row
         page.press(*keys)
         page.expect("#saved").to_have_text(f"✓ Saved row {row:,} as {name}")

@@ -16,7 +16,6 @@ from label_tools import client_of, wanted
 
 @pytest.fixture
 def page_of(tmp_path):
-    """Open the page of some rows; no model is wanted."""
     sessions = []
 
     def open_page(rows, **options):
@@ -38,7 +37,6 @@ def page_of(tmp_path):
 
 
 def decoded(reply):
-    """The pixels of a PNG file, as matplotlib reads them."""
     assert (reply.status_code, reply.headers["content-type"]) == (200, "image/png")
     image = pytest.importorskip("matplotlib.image")
     return np.rint(255 * image.imread(io.BytesIO(reply.content), format="png")).astype(np.uint8)
@@ -140,13 +138,3 @@ def test_what_is_refused(page_of, folder):
         page_of(table, images=folder)
     with pytest.raises(ParameterError, match="is no folder"):
         page_of(table, images=folder / "none")
-
-
-def test_pixels_with_a_table_beside(tmp_path, page_of):
-    digits = load_digits().data[:60].astype(np.uint8)
-    lines = [f"w{number}" for number in range(60)]
-    (tmp_path / "about.csv").write_text("\n".join(["who", *lines]))
-    client = page_of(digits, metadata=str(tmp_path / "about.csv"), show=("who",))
-    assert client.get("/api/state").json()["image"] == {"height": 8, "width": 8, "channels": 1}
-    assert client.get("/api/image/3").content.startswith(b"\x89PNG")
-    assert client.get("/api/row/3").json()["shown"] == [{"name": "who", "value": "w3"}]

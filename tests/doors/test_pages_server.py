@@ -28,7 +28,6 @@ def folder(tmp_path):
 
 @pytest.fixture
 def served(folder):
-    """The server, in a process of its own and always at the same address."""
     made = Served(folder, "rows.npy", "--memory", "600MB")
     yield made
     made.stop()
@@ -36,7 +35,6 @@ def served(folder):
 
 @contextmanager
 def client_of(served):
-    """Somebody who knows the token."""
     own = {"origin": served.origin, "x-biglp": "1"}
     with httpx.Client(base_url=served.origin, headers=own, timeout=60) as client:
         assert client.get(served.url).status_code == 303
@@ -58,7 +56,6 @@ def test_killed_at_random_moments(folder, served):
         return found
 
     def send_again(client):
-        """What had no answer is sent again, as the page does."""
         for again in sent.values():
             answer(client, again)
             confirmed[again["row"]] = again["label"]

@@ -18,7 +18,6 @@ EVIL = "<script>alert(1)</script>"
 
 @pytest.fixture
 def begin():
-    """Open sessions, and closes them at the end."""
     found = []
 
     def start(*args, **more):
@@ -47,7 +46,6 @@ def client(session):
 
 
 def label_next(client, truth, n):
-    """Answer n cards as the truth has it."""
     cards = client.get("/api/next").json()["cards"]
     for _ in range(n):
         row = cards[0]["row"]
@@ -244,7 +242,6 @@ TEXT = {"id_column": "key", "reading": {"text": ("body",)}, "label_column": "top
 
 @pytest.fixture
 def table(tmp_path):
-    """A table of texts with IDs; every second one is about money."""
     X, _ = made_rows(120, 2)
     with open(tmp_path / "mails.csv", "w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file)
@@ -333,7 +330,6 @@ def test_options_that_mean_nothing(tmp_path, options, message):
 
 @pytest.fixture
 def small_pool(tmp_path, begin, monkeypatch):
-    """A pool of 200 of 1,000 rows, and their classes."""
     monkeypatch.setattr("biglp._labelling.learner.POOL_ROWS", 200)
     X, truth = made_rows(1000)
     np.save(tmp_path / "rows.npy", X)
@@ -385,23 +381,6 @@ def test_the_map_has_all_rows(small_pool):
     marked = client.get("/api/map/labelled").json()
     pairs = zip(marked["points"], marked["classes"], strict=True)
     assert {int(points[n]): names[code] for n, code in pairs} == session.answers.labelled()
-
-
-def test_labels_of_earlier_files_count_and_are_not_changed(tmp_path, begin):
-    X, truth = made_rows(100)
-    np.save(tmp_path / "rows.npy", X)
-    np.save(tmp_path / "labels.npy", np.where(np.arange(100) < 20, truth, -1))
-    before = (tmp_path / "labels.npy").read_bytes()
-    session = begin(tmp_path, tmp_path / "rows.npy", labels=(str(tmp_path / "labels.npy"),))
-    client = client_of(session)
-    state = client.get("/api/state").json()
-    assert state["labelled"] == 20
-    assert {each["key"] for each in state["classes"]} == {"0", "1", "2"}
-    post(client, "/api/answer", row=0, label=str((truth[0] + 1) % 3))
-    assert (tmp_path / "labels.npy").read_bytes() == before
-    labels = session.wanted.job.label_input.gather(100).labels
-    assert labels.codes[0] == (truth[0] + 1) % 3
-    assert len(labels.rows) == 20
 
 
 def test_a_model_that_cannot_be_fitted_is_told(tmp_path):

@@ -1,7 +1,5 @@
 """Plots of fitted estimators."""
 
-from __future__ import annotations
-
 import matplotlib as mpl
 import numpy as np
 import pytest

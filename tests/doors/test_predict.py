@@ -84,7 +84,6 @@ def fed(data: bytes, *args: object):
 
 @pytest.fixture
 def model(here, rows):
-    """A model, and a frame of the rows it was fitted on."""
     values, shown, _ = rows
     frame = pd.DataFrame(values, columns=[f"c{j}" for j in range(values.shape[1])])
     frame.assign(y=shown).to_csv("train.csv", index=False)
@@ -93,19 +92,6 @@ def model(here, rows):
     frame.to_csv("new.csv", index=False)
     done("predict", "out/model.biglp", "new.csv", "-o", "expected.npy")
     return frame
-
-
-def test_answers_as_text(model):
-    assert pd.read_csv("out/labels.csv").columns.tolist() == ["row", "label"]
-    expected = np.load("expected.npy").tolist()
-    for name in ("july.csv", "july.csv.gz", "july.jsonl"):
-        done("predict", "out/model.biglp", "new.csv", "-o", name, "--confidence")
-        assert Path(name).is_file()
-        found = pd.read_json(name, lines=True) if "json" in name else pd.read_csv(name)
-        assert found.columns.tolist() == ["row", "label", "confidence"]
-        assert found["label"].tolist() == expected
-        assert "already holds" in failed(2, "predict", "out/model.biglp", "new.csv", "-o", name)
-    assert "name a folder" in failed(2, "fit", "train.csv", "--label-column", "y", "-o", "x.csv")
 
 
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "npy", "parquet", "named"])

@@ -1,7 +1,6 @@
 """Regression against the dense truth, and on data with and without shape."""
 
 from dataclasses import replace
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -35,7 +34,6 @@ def test_the_graph_smooths_as_the_dense_reference_does(factor, dtype):
 
 
 def errors(X, truth, labelled, draws=4):
-    """Mean errors on unlabelled rows: ours, and those of ridge regression on the labelled."""
     found = []
     for draw in range(draws):
         known = np.random.default_rng(draw).permutation(len(X))[:labelled]
@@ -71,13 +69,3 @@ def test_large_offsets_keep_their_digits():
     near = regressor(n_landmarks=15).fit(X, y).transduction_
     far = regressor(n_landmarks=15).fit(X, y + 1e9).transduction_
     np.testing.assert_allclose(far - 1e9, near, atol=1e-4)
-
-
-def test_regression_is_the_same_with_a_sparse_gram_matrix():
-    rows = np.random.default_rng(0).random((400, 2))
-    values = np.where(np.arange(400) < 40, np.sin(5 * rows[:, 0]), np.nan)
-    chosen = {"factor": "anchors", "landmarks": "random", "n_landmarks": 120, "alpha": 0.9}
-    dense = LowRankLabelPropagationRegressor(**chosen).fit(rows, values)
-    with mock.patch.multiple("biglp._algebra.systems", DENSE_RANK=100, DENSE_WORK=0):
-        sparse_too = LowRankLabelPropagationRegressor(**chosen).fit(rows, values)
-    np.testing.assert_allclose(sparse_too.transduction_, dense.transduction_, atol=1e-6)

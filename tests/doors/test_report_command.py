@@ -1,7 +1,5 @@
 """The page of ``biglp fit``: what it shows of the rows, how it is made again, and in a browser."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -26,14 +24,12 @@ def read(path="out/report.html"):
 
 
 def without_times(path="out/report.html"):
-    """The page from the map on up to what is said of the run."""
     html = Path(path).read_text(encoding="utf-8")
     return re.search(r'<section id="done".*<section id="next"', html, re.S)[0]
 
 
 @pytest.fixture
 def table(here):
-    """Animals: text of words, a number, an ID, and hostile names all over."""
     rng = np.random.default_rng(0)
     truth = rng.choice(list(WORDS), 240)
     text = [
@@ -132,7 +128,6 @@ def test_a_graph_of_ones_own(here):
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """The file that the demo ends by naming."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("demo"))
         named = done("demo").stdout.split("open in a browser: ")[1].strip()

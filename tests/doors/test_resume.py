@@ -45,7 +45,6 @@ def command(data: Path, kind: str) -> tuple[object, ...]:
 
 @pytest.fixture(scope="module", params=["npy", "parquet"])
 def whole(request, data, tmp_path_factory):
-    """The same run without an interruption."""
     folder = tmp_path_factory.mktemp(request.param)
     process = Process(folder, *command(data, request.param), patches=FREQUENT)
     assert process.wait(120) == 0, process.stderr
@@ -70,7 +69,6 @@ def same_results(one: Path, other: Path) -> None:
 
 @pytest.fixture
 def failing(tmp_path, monkeypatch):
-    """A function that has a command fail in its last sweep after some blocks of answers."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("biglp._files.runfolder.JOURNAL_SECONDS", 0.0)
     made = AnswerSweep.write_block
@@ -228,7 +226,6 @@ def test_a_lock_whose_file_was_removed_protects_nothing(tmp_path, monkeypatch):
 
 @pytest.fixture
 def command_line(here, rows, monkeypatch):
-    """A fit of a CSV file, and a function to have it fail once after its rows were converted."""
     values, shown, _ = rows
     arguments = ("fit", *write("csv", values, shown), "-o", "out")
 

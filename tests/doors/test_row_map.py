@@ -7,14 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import BigLPWarning, MemoryBudgetError
-from biglp._core.settings import Settings
-from biglp._engines.base import SerialEngine
-from biglp._fit.pipeline import Pipeline
-from biglp._labels import encode_labels
+from biglp._core.errors import BigLPWarning
 from biglp._output import NpySink
 from biglp._output.table import MapSink
-from biglp._rows import as_source
 from cli_tools import done
 from helpers import blobs, rows_in_a_block
 
@@ -32,7 +27,6 @@ def truth(here):
 
 
 def mapped(folder, *options):
-    """The map of a fit."""
     with rows_in_a_block(70):
         done(*FIT, "-o", folder, *options)
     return pq.read_table(f"{folder}/map.parquet")
@@ -74,22 +68,6 @@ def test_an_interrupted_map_goes_on(tmp_path):
     second.commit()
     table = pq.read_table(tmp_path / "map.parquet")
     np.testing.assert_allclose(table["x"].to_numpy(), rows[:, 3])
-
-
-def test_the_memory_plan_counts_the_map():
-    """A map needs a larger budget, and the plan says so before the first sweep."""
-    X, y, _ = blobs(n=300, spread=0.5)
-    labels, source = encode_labels(y, len(X)), as_source(X)
-
-    def prepared(memory, **places):
-        settings = Settings.of({"n_landmarks": 40, "memory": memory})
-        return Pipeline(SerialEngine(), settings).prepare(source, labels, **places).plan
-
-    plain = prepared("1GB").expected
-    assert prepared("1GB", places=True).expected - plain > 1 << 23
-    assert prepared(plain + (1 << 20)).rows_each > 0
-    with pytest.raises(MemoryBudgetError, match="is too little"):
-        prepared(plain + (1 << 20), places=True)
 
 
 def test_rows_that_nothing_ties_together_have_one_place(tmp_path):

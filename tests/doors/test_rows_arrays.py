@@ -30,7 +30,6 @@ ROWS = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
 
 
 def write(path, **arrays):
-    """Write named arrays in the format that the name ends in."""
     if path.suffix == ".npz":
         np.savez(path, **arrays)
     elif path.suffix == ".h5":
@@ -178,7 +177,6 @@ SHARDS = np.random.default_rng(0).normal(size=(500, 6)).astype(np.float16)
 
 @pytest.fixture
 def folder(tmp_path):
-    """Twelve shards, two of them empty, whose names are not in order as text."""
     bounds = [0, 0, 3, 100, 101, 180, 200, 260, 260, 300, 333, 400, 500]
     for number in range(12):
         np.save(tmp_path / f"emb_{number}.npy", SHARDS[bounds[number] : bounds[number + 1]])

@@ -17,9 +17,8 @@ import pytest
 import biglp
 from biglp._core import BadRowsError, OutputError
 from biglp._files import IN_USE
-from biglp._rows import PreparedRows, Source, as_source
+from biglp._rows import as_source
 from biglp._rows import cache as store
-from biglp._transforms import Chain, Project
 
 
 @pytest.fixture
@@ -106,7 +105,6 @@ def test_rows_that_other_code_converted_are_converted_again(tmp_path, csv):
     program += "print(as_source(sys.argv[1], cache=sys.argv[2]).folder)"
 
     def opened_by(place):
-        """Where a process that takes biglp from a place has its converted rows."""
         command = [sys.executable, "-B", "-c", program, str(csv), str(kept)]
         environment = {**os.environ, "PYTHONPATH": str(place)}
         return subprocess.run(command, env=environment, capture_output=True, check=True).stdout
@@ -190,7 +188,6 @@ def test_a_process_waits_for_another_that_converts(tmp_path, csv):
 
 @pytest.fixture(params=["csv", "libsvm"])
 def text_rows(request, tmp_path) -> Path:
-    """A text file that is converted to more than two stretches."""
     values = np.random.default_rng(0).normal(size=(3000, 5)).round(3)
     path = tmp_path / f"x.{request.param}"
     if request.param == "csv":
@@ -203,7 +200,6 @@ def text_rows(request, tmp_path) -> Path:
 
 
 def flip(path: Path, place: int) -> None:
-    """Change a bit as a disk does: the file's time stays."""
     before = path.stat()
     content = bytearray(path.read_bytes())
     content[place] ^= 4
@@ -236,22 +232,6 @@ def test_every_file_of_converted_rows_is_checked(text_rows, tmp_path):
             np.testing.assert_array_equal(dense(read_all(again)), reference)
 
 
-def test_each_stretch_is_checked_once_in_a_process(tmp_path):
-    """Also where work comes in many small parcels, each with its own copy of the source."""
-    np.savetxt(tmp_path / "x.csv", np.arange(40_000.0).reshape(-1, 4) % 977, delimiter=",")
-    source = as_source(tmp_path / "x.csv", cache=tmp_path / "kept", header=False)
-    flip(source.folder / "rows.npy", 200_000)
-    source.take(np.array([1, 2]))  # another stretch
-    with pytest.raises(BadRowsError, match="damaged"):
-        source.take(np.array([3, 200_000 // 32]))
-    source = as_source(tmp_path / "x.csv", header=False)
-    source.read(0, 10_000)
-    flip(source.folder / "rows.npy", 200_000)
-    for start in range(0, 10_000, 500):  # would be damaged if it was checked again
-        pickle.loads(pickle.dumps(source)).read(start, start + 500)
-    assert len(pickle.dumps(source)) < 5000
-
-
 def test_a_changed_description_is_not_believed(tmp_path):
     (tmp_path / "x.csv").write_text("a,b\n" + "1,red\n2,blue\n" * 25)
     source = as_source(tmp_path / "x.csv", cache=tmp_path / "kept")
@@ -264,43 +244,3 @@ def test_a_changed_description_is_not_believed(tmp_path):
 
 
 # Prepared rows, kept as they are projected --------------------------------------------------------
-
-PROJECTION = np.random.default_rng(0).normal(size=(6, 2))
-KEPT = f"{PreparedRows.__module__}.KEPT_BYTES"
-
-
-class Counting(Source):
-    """A source that counts the rows it hands out."""
-
-    n_rows, n_features, dtype, n_read = 100, 6, np.dtype(np.float32), 0
-    X = np.random.default_rng(1).normal(size=(100, 6)).astype(np.float32)
-
-    def read(self, start, stop):
-        self.n_read += stop - start
-        return self.X[start:stop]
-
-    def take(self, indices):
-        self.n_read += len(indices)
-        return self.X[indices]
-
-
-def prepared(projection=PROJECTION):
-    counting = Counting()
-    chain = Chain([Project(directions=projection)])
-    return PreparedRows(counting, counting.dtype, chain), counting
-
-
-def test_rows_are_projected_once():
-    source, counting = prepared()
-    size = len(pickle.dumps(source))
-    expected = counting.X @ PROJECTION.astype(np.float32)
-    for start, stop in ((0, 40), (0, 40), (30, 100), (10, 90), (0, 100)):
-        np.testing.assert_allclose(source.read(start, stop), expected[start:stop], rtol=1e-5)
-    assert counting.n_read == 110
-    np.testing.assert_allclose(source.take(np.array([3, 99])), expected[[3, 99]], rtol=1e-5)
-    assert counting.n_read == 110
-    with pytest.raises(ValueError, match="read-only"):
-        source.read(0, 10)[0, 0] = 1.0
-    assert len(pickle.dumps(source)) < size + 50  # kept rows are not sent
-    again = pickle.loads(pickle.dumps(source))
-    np.testing.assert_array_equal(again.read(0, 100), source.read(0, 100))

@@ -50,7 +50,6 @@ def table() -> pa.Table:
 
 
 def make(kind: str, folder) -> Source:
-    """Rows in a format, opened."""
     if kind in KINDS:
         return as_source(write(kind, ROWS, folder / kind, [3, 3, 40, 96], chunk=17))
     path, named = folder / f"x.{kind.split()[0]}", table()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
-from biglp._core import PARAMETERS, LandmarkWarning, MemoryBudgetError, ParameterError
+from biglp._core import PARAMETERS, LandmarkWarning, ParameterError
 from biglp._jobs import CheckJob, FitJob, PredictJob, SuggestJob
 from biglp._rows import ReadOptions
 from biglp.cli.fit import fit
@@ -70,28 +70,10 @@ def test_more_landmarks_than_rows_and_one(factor):
     assert factor == "glnp" or (fitted.transduction_ == y)[y >= 0].all()
 
 
-def test_a_rank_too_large_for_the_budget():
-    X, y, _ = blobs()
-    with pytest.raises(MemoryBudgetError, match=r"1 MB is too little .* 200 landmarks"):
-        model(n_landmarks=200, memory="1MB").fit(X, y)
-
-
-def test_the_method_follows_from_factor_and_filter():
-    X, y, _ = blobs()
-    common = {"n_landmarks": 20, "engine": "serial", "random_state": 0}
-
-    def fitted(**changes):
-        return LowRankLabelPropagation(**common, **changes).fit(X, y)
-
-    by_name, anchor = fitted(filter="spreading"), fitted(factor="anchors")
-    np.testing.assert_array_equal(by_name.label_distributions_, anchor.label_distributions_)
-    assert "members" in fitted().report_
-    assert "members" not in anchor.report_
-    assert fitted(factor="linear", filter="poisson").report_["filter"] == "poisson"
-
-
 @pytest.mark.parametrize(
-    "taker", [LowRankLabelPropagation, LowRankLabelPropagationRegressor, fit], ids=str
+    "taker",
+    [LowRankLabelPropagation, LowRankLabelPropagationRegressor, fit],
+    ids=lambda taker: taker.__name__,
 )
 def test_defaults_of_signatures_are_those_of_the_table(taker):
     taken = {name: each.default for name, each in inspect.signature(taker).parameters.items()}
@@ -110,11 +92,3 @@ def test_defaults_of_options_and_jobs_are_those_of_the_table(options):
     for field in known:
         if field.name != "cache" and field.default is not dataclasses.MISSING:
             assert (field.default or None) == (PARAMETERS[field.name].default or None)
-
-
-def test_words_of_an_option_are_those_that_are_taken():
-    """Registries that take a while to load are not asked for a help text."""
-    for name, parameter in PARAMETERS.items():
-        if parameter.choices and parameter.metavar:
-            shown = [word for word in parameter.metavar.split("|") if word.islower()]
-            assert shown == list(parameter.words), name

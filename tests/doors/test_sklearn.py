@@ -1,13 +1,10 @@
 """scikit-learn's own checks, its searches and scores, and folds of semi-supervised data."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import numpy as np
 import pytest
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor, SemiSupervisedKFold
@@ -48,7 +45,6 @@ def test_scikit_learn_check(estimator, check):
 
 
 def kinds_of_labels():
-    """The same labels as integers with -1, texts with None, floats with NaN and distributions."""
     X, y, _ = blobs(n=90, labelled=20)
     texts = np.array([None if label < 0 else f"class {label}" for label in y], dtype=object)
     shares = np.zeros((len(y), 3))
@@ -109,17 +105,6 @@ def test_cross_val_score_counts_hidden_labels_only():
     X, y, *_ = measured_problem()
     scores = cross_val_score(LowRankLabelPropagationRegressor(), X, y, cv=SemiSupervisedKFold(3))
     assert np.isfinite(scores).all()
-
-
-def test_grid_search():
-    X, labels = kinds_of_labels()
-    for y in labels[:2]:
-        grid = {"alpha": [0.5, 0.99], "n_landmarks": [2, 20]}
-        search = GridSearchCV(model(), grid, cv=SemiSupervisedKFold(3), error_score="raise")
-        search.fit(X, y)
-        assert search.best_params_["n_landmarks"] == 20
-        assert search.best_score_ > 0.6
-        assert search.score(X, y) == clone(search.best_estimator_).fit(X, y).score(X, y)
 
 
 def test_score_ignores_unlabelled_rows():

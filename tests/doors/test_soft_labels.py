@@ -106,18 +106,6 @@ def test_hard_clamping_keeps_exactly_what_was_given(factor):
     np.testing.assert_array_equal(hard.predict_proba(X), soft.predict_proba(X))
 
 
-def test_hard_clamping_keeps_a_label_that_the_graph_would_overrule():
-    X, y, truth = blobs(n=300, labelled=60, spread=0.3)
-    odd = np.flatnonzero(y >= 0)[0]
-    y[odd] = (truth[odd] + 1) % 3
-    assert model(alpha=0.99).fit(X, y).transduction_[odd] == truth[odd]
-    assert model(alpha=0.99, clamp="hard").fit(X, y).transduction_[odd] == y[odd]
-    # Rows and not weights tell whether leave-one-out is asked.
-    settings = {"alpha": "auto", "class_balance": "auto"}
-    light = model(**settings).fit(X, y, sample_weight=np.full(len(X), 0.1))
-    assert light.report_["leave_one_out_accuracy"] is not None
-
-
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, lambda tags: tags.astype(bool)])
 def test_several_tags_a_row_are_no_distribution(form):
     X, y, *_ = soft_problem()

@@ -1,7 +1,6 @@
 """Files in stores: names, requests to an S3 server that breaks some of them, copies, rows, runs."""
 
 import gc
-import io
 import json
 import os
 import random
@@ -15,16 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from array_files import write as write_arrays
-from biglp import LowRankLabelPropagation
 from biglp._core import BadRowsError, OutputError, ParameterError, StoreError
 from biglp._files import (
     Copies,
     StorePath,
     as_place,
-    atomic_write,
-    copying_to,
     object_store,
-    open_binary,
     origin,
 )
 from biglp._rows import InputFiles, as_source
@@ -155,20 +150,6 @@ def test_addresses_that_cannot_be_used(uri, message):
     assert "secret@" not in str(caught.value)
 
 
-def test_a_file_in_a_store_has_the_methods_of_a_path():
-    place = as_place("memory://here/folder/x.bin")
-    with atomic_write(place) as file:
-        file.write(b"first")
-        assert not place.exists()
-    assert (place.read_bytes(), place.is_file(), place.is_dir()) == (b"first", True, False)
-    assert (place.parent.is_dir(), place.parent.files()) == (True, ["x.bin"])
-    with open_binary(place) as file:
-        assert file.read(2) == b"fi"
-    for _ in range(2):
-        place.unlink(missing_ok=True)
-    assert not place.exists()
-
-
 # Files of a store, copied once and checked --------------------------------------------------------
 
 
@@ -177,7 +158,6 @@ DATA = np.random.default_rng(0).integers(256, size=200_000).astype(np.uint8).tob
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    """Some ten parts a file."""
     for name in ("LEAST_PART", "MOST_PART"):
         monkeypatch.setattr(f"{Copies.__module__}.{name}", 20_000)
 
@@ -256,20 +236,6 @@ def test_a_file_that_never_arrives_as_it_is_stored_or_has_no_room(store, tmp_pat
     with pytest.raises(OutputError, match=r"takes 195 KB; 1000 bytes are free in .*--cache"):
         Copies(tmp_path).local([name])
     assert gets(store) == 0
-
-
-def test_copies_of_rows(store, tmp_path):
-    buffer = io.BytesIO()
-    np.save(buffer, np.arange(12.0).reshape(4, 3))
-    name = store.put("x.npy", buffer.getvalue())
-    with copying_to(tmp_path):
-        as_source(name)
-        store.asked.clear()
-        assert as_source(name).n_rows == 4
-    assert store.asked == []  # a store is asked once in a run
-    store.put("x.parquet", b"nonsense")
-    with pytest.raises(BadRowsError, match=r"^s3://bucket/x\.parquet cannot be read as Parquet"):
-        as_source("s3://bucket/x.parquet")
 
 
 # Folders and patterns in a store are those of a disk ----------------------------------------------
@@ -354,7 +320,6 @@ def rows():
 
 
 def upload(store, arguments: tuple[str, ...]) -> list[str]:
-    """Put the files that are named among arguments into the store, and name them there."""
     named = []
     for argument in arguments:
         path = Path(argument)
@@ -365,7 +330,6 @@ def upload(store, arguments: tuple[str, ...]) -> list[str]:
 
 
 def stored_labels(store, folder: str) -> np.ndarray:
-    """Labels that a run wrote to the store."""
     ending = "npy" if f"{folder}/labels.npy" in store.names() else "parquet"
     Path("got").mkdir(exist_ok=True)
     for stale in Path("got").iterdir():
@@ -456,20 +420,6 @@ def test_faults(here, store, rows, seed):
             assert np.array_equal(stored_labels(store, "out"), found_labels("local"))
         done(*command, *(["--resume"] if "Kept" in result.stderr else []))
     assert np.array_equal(stored_labels(store, "out"), found_labels("local"))
-
-
-def test_python(here, store, rows):
-    X, y = rows
-    np.save("rows.npy", X)
-    (name,) = upload(store, ("rows.npy",))
-    model = LowRankLabelPropagation("nystrom", 20).fit(name, y)
-    expected = LowRankLabelPropagation("nystrom", 20).fit(X, y)
-    assert np.array_equal(model.transduction_, expected.transduction_)
-    model.save(store.uri("models/m.biglp"))
-    loaded = LowRankLabelPropagation.load(store.uri("models/m.biglp"))
-    assert np.array_equal(loaded.predict(name), expected.predict(X))
-    with pytest.raises(ValueError, match="there is no model file s3://bucket/none"):
-        LowRankLabelPropagation.load(store.uri("none"))
 
 
 def test_an_endpoint_in_the_address_and_no_bucket(here, store, rows, monkeypatch):

@@ -1,8 +1,6 @@
 """Which rows to label: typical ones first, doubtful ones next, those unlike all labels; and
 ``biglp suggest``, to a table or to tasks of labelling tools, answered, read back and fitted."""
 
-from __future__ import annotations
-
 import csv
 import json
 import warnings
@@ -23,7 +21,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning
 
 
 def groups(n=400, classes=8):
-    """Groups far apart, the last ones small."""
     rng = np.random.default_rng(0)
     shares = np.linspace(4, 1, classes)
     truth = rng.choice(classes, n, p=shares / shares.sum())
@@ -103,7 +100,6 @@ def test_unlabelled_rows_each_once(factor):
 
 @pytest.fixture
 def few_candidates(monkeypatch):
-    """So that not every row is a candidate."""
     monkeypatch.setattr("biglp._fit.choose_rows.CANDIDATES", 40)
     monkeypatch.setattr("biglp._fit.choose_rows.POOL_SAMPLE", 100)
 
@@ -128,7 +124,6 @@ def test_doubtful_rows_come_first():
 
 
 def digits(missing=(), seed=0, each=6, **changes):
-    """A model of the digits, with a few labels of each class but some."""
     X, truth = load_digits(return_X_y=True)
     rng = np.random.default_rng(seed)
     y = np.full(len(truth), -1)
@@ -144,7 +139,6 @@ def digits(missing=(), seed=0, each=6, **changes):
 
 @pytest.fixture(scope="module")
 def without_two():
-    """A model that has no label of 0 and 6."""
     return digits((0, 6))
 
 
@@ -200,7 +194,6 @@ def rows_shown(*command):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with rows, a few labels and a finished fit."""
     monkeypatch.chdir(tmp_path)
     X, y, truth = blobs(n=2000, labelled=9, dtype=np.float32)
     np.save("rows.npy", X)
@@ -263,7 +256,6 @@ NAMES = np.array(["ant", "bee", "cow"])
 
 @pytest.fixture(params=[True, False], ids=["IDs", "row numbers"])
 def project(request, tmp_path, monkeypatch):
-    """A finished fit, the options of another, and the true classes."""
     monkeypatch.chdir(tmp_path)
     X, y, truth = blobs(n=600, labelled=12, dtype=np.float32)
     frame = pd.DataFrame(X, columns=[f"x{number}" for number in range(X.shape[1])])
@@ -277,7 +269,6 @@ def project(request, tmp_path, monkeypatch):
 
 
 def label_studio(tasks, truth):
-    """What Label Studio exports: an annotation of one person, and of two who agree or skip."""
     exported = []
     for number, task in enumerate(tasks):
         (prediction,) = task["predictions"]
@@ -293,7 +284,6 @@ def label_studio(tasks, truth):
 
 
 def minimal(tasks, truth):
-    """The same as JSON-MIN, where "id" is the tool's own."""
     own = {"annotator": 1, "annotation_id": 1, "lead_time": 2.0}
     return [
         {**task["data"], **own, "id": 100 + number, "label": str(truth[task["data"]["row"]])}
@@ -302,7 +292,6 @@ def minimal(tasks, truth):
 
 
 def argilla(records, truth):
-    """What Argilla's ``records.to_json`` writes."""
     for item in records:
         assert set(item["suggestions"]["label"]) == {"value", "score", "agent"}
         assert all(isinstance(value, str) for value in item["fields"].values())

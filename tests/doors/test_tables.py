@@ -30,7 +30,6 @@ FORMATS = ("frame", "arrow", "parquet", "parquet direct", "feather", "csv", "two
 
 
 def customers() -> pd.DataFrame:
-    """A table with a column of each kind."""
     return pd.DataFrame(
         {
             "customer_id": [f"C{i:05d}" for i in NUMBERS],
@@ -61,7 +60,6 @@ HOLES = pd.DataFrame({"a": [1.0, np.nan, 3.0, 5.0, np.nan], "b": [1.0, 2.0, np.n
 
 @pytest.fixture(params=FORMATS)
 def opened(request, tmp_path):
-    """A function from a data frame and options to a source in one of the formats."""
     kind = request.param
 
     def open_frame(frame, name="x", **options):
@@ -401,7 +399,7 @@ WORDS = 1 << 18
 def test_words_come_after_the_other_columns(opened):
     frame, _ = articles()
     frame.loc[3, "text"] = None
-    source = opened(frame, text=["text"])
+    source = opened(frame, text=["text"], text_model="none")
     assert (source.is_sparse, source.words_from, source.n_features) == (True, 4, 4 + WORDS)
     rows = source.read(0, 300)
     np.testing.assert_allclose(rows[:, 0].toarray().ravel(), frame["size"])
@@ -464,7 +462,6 @@ WRITERS = {
 
 @pytest.fixture(params=WRITERS)
 def folder(request, tmp_path):
-    """Two rows in each folder."""
     for number, name in enumerate(FOLDERS):
         place = tmp_path / "t" / name
         place.mkdir(parents=True)

@@ -19,8 +19,6 @@ TABLE = pa.table({name: ROWS[:, place] for place, name in enumerate("abc")})
 
 
 class Stream:
-    """Arrow's PyCapsule interface and nothing else."""
-
     def __init__(self, table) -> None:
         self.table = table
 
@@ -29,8 +27,6 @@ class Stream:
 
 
 class Batch:
-    """The same for one batch."""
-
     def __init__(self, table) -> None:
         self.batch = table.combine_chunks().to_batches()[0]
 
@@ -143,7 +139,7 @@ def test_arrays_that_are_elsewhere_say_what_to_call(monkeypatch):
     with pytest.raises(InputError, match=r"tensor on meta.*give X.cpu\(\)"):
         as_source(torch.empty(3, 3, device="meta"))
 
-    def refuse(device):
+    def refuse(device, *_):
         if device == "cpu":
             return device
         raise ParameterError(f"device={device!r}: there is none")
@@ -151,8 +147,6 @@ def test_arrays_that_are_elsewhere_say_what_to_call(monkeypatch):
     monkeypatch.setattr("biglp._core.arrays.require_device", refuse)
 
     class Array:
-        """An array of CuPy."""
-
         __cuda_array_interface__ = {}  # noqa: RUF012
 
         def get(self):

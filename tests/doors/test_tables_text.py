@@ -19,8 +19,6 @@ BLOCK = 300_000
 
 @pytest.fixture
 def csv(tmp_path):
-    """A function from text and options to a source."""
-
     def write(text: str, **options):
         (tmp_path / "x.csv").write_bytes(text.encode())
         return as_source(tmp_path / "x.csv", **options)

@@ -3,8 +3,6 @@
 Everything is started by the real launchers, and ended by the test that started it.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import zipfile
@@ -27,7 +25,6 @@ HERE = "/proc/self/cwd"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a small problem as .npy files, and its answer on one machine."""
     folder = tmp_path_factory.mktemp("cli")
     rng = np.random.default_rng(0)
     truth = rng.permutation(np.arange(3000) % 3)
@@ -46,7 +43,6 @@ def cluster(tmp_path_factory):
 
 
 def run(folder, *command, ranks=None, code=0, **environment):
-    """Run biglp, under mpiexec when ``ranks`` are given, and return what it printed."""
     launcher = [MPIEXEC, "-n", str(ranks)] if ranks else []
     done = subprocess.run(
         [*launcher, BIGLP, *command, *(["--engine", "mpi"] if ranks else [])],
@@ -62,7 +58,6 @@ def run(folder, *command, ranks=None, code=0, **environment):
 
 
 def parts_of(path):
-    """What an archive holds, whenever it was written."""
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
@@ -92,13 +87,11 @@ def test_workers_in_another_folder(folder, cluster):
 
 @pytest.fixture(scope="module")
 def whole(folder):
-    """The answer of a run that takes long enough to be killed."""
     run(folder, *LONG, "-o", "whole")
     return answers(folder, "whole")
 
 
 def start(folder, *command):
-    """Start a command; return it when its landmarks are kept, long before it ends."""
     started = subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -133,7 +126,6 @@ def test_a_killed_client_of_dask_is_resumed(folder, whole, cluster):
 
 
 def ranks_of(launcher):
-    """Processes of biglp below a launcher."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -153,8 +145,6 @@ def command_of(pid):
 
 
 class TestBadLuck:
-    """One clear message, said once, and an exit code that is not zero."""
-
     @pytest.mark.parametrize(
         ("command", "code", "message"),
         [

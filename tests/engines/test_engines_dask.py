@@ -90,7 +90,6 @@ def test_no_scheduler(monkeypatch):
 
 
 def _slowly(block, folder):
-    """Say that it has begun, and take a while where nobody has said so before."""
     begun = Path(folder) / "begun"
     if not begun.exists():
         begun.touch()

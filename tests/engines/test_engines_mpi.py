@@ -76,8 +76,6 @@ def test_ranks_that_do_not_agree_all_get_the_error_and_may_go_on():
 
 
 class TestBadEnds:
-    """Each ends the whole job at once, with one message and a non-zero exit."""
-
     @pytest.mark.parametrize("through_mpi4py", [True, False])
     def test_a_block_fails_on_one_rank(self, through_mpi4py):
         done = launch(3, PROGRAM, "fail-in-block", through_mpi4py=through_mpi4py)

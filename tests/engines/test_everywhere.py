@@ -24,7 +24,6 @@ def serial(folder):
 
 @pytest.fixture(scope="module", params=ENGINES)
 def found(request, folder):
-    """What all cases gave on one engine."""
     kind, _, count = request.param.partition("-")
     if kind == "mpi":
         return under_mpiexec(folder, int(count))

@@ -22,8 +22,6 @@ CASES = {
 
 
 class Killer(threading.Thread):
-    """Kills one of the workers every now and then, and starts another in its place."""
-
     def __init__(self, processes, seed):
         super().__init__()
         self._processes, self._choose = processes, random.Random(seed)

@@ -1,7 +1,5 @@
 """What the machine gives: memory, and files that appear whole, with locks, on any system."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess
@@ -155,7 +153,6 @@ MISSING = {
 
 @pytest.fixture(params=MISSING)
 def system(request, monkeypatch):
-    """What another system's ``os`` has, and on Windows its rules for open files."""
     for name in MISSING[request.param]:
         monkeypatch.delattr(os, name, raising=False)
     if request.param == "windows":
@@ -198,7 +195,6 @@ LABELS: dict[str, np.ndarray] = {}
 
 
 def abandoned(folder):
-    """What a killed run has left, long ago."""
     left = folder / f"{local.TEMPORARY_PREFIX}old"
     left.mkdir()
     (left / local.IN_USE).touch()

@@ -6,8 +6,6 @@ memory must stay below the budget of the machine. Rows that an estimator gets as
 caller's and not counted.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -32,7 +30,6 @@ METHODS = {
 
 
 def watched(*command: object) -> tuple[dict, int]:
-    """Run a command; return what it printed, and the most its Python processes took together."""
     process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True)
     parent, peak = psutil.Process(process.pid), 0
     pythons, looked = [process.pid], 0.0

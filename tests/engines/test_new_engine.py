@@ -10,8 +10,6 @@ from cli_tools import done, failed
 
 
 class BackwardsEngine(LocalEngine):
-    """One block after another, the last one first."""
-
     also_accepted = ("a range",)
     n_made = 0
 

@@ -1,13 +1,12 @@
 """How far a run is, and how a notebook shows it."""
 
-import logging
 import sys
 import types
 
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core import LogProgress, WholeRun, shown_progress
+from biglp._core import WholeRun, shown_progress
 from helpers import blobs
 
 # --------------------------------------------------------------------------------------------------
@@ -15,8 +14,6 @@ from helpers import blobs
 
 
 class Clock:
-    """Time that passes when it is told to."""
-
     now = 100.0
 
     def __call__(self):
@@ -76,34 +73,11 @@ def test_nothing_stands_at_its_end_before_the_end(course, clock):
     assert (course.share(), course.left()) == (1.0, 0.0)
 
 
-def test_runs_that_are_resumed_or_do_what_nobody_expected(course, clock):
-    course.begin("converting rows.csv", 100)
-    clock.wait(10)
-    course.end()
-    assert course.left() == SLOWER * 16.0  # it only took time
-    assert course.share() == pytest.approx(10 / (10 + SLOWER * 16))
-    course.begin("learning")  # what came before is left out
-    assert course.left() == SLOWER * (5 + 4 + 1)
-    later = WholeRun(clock)
-    clock.wait(50)
-    later.expect({"labels": 10.0})
-    assert later.share() == 0.0  # time before anything was expected does not count
-    unknown = WholeRun(clock)
-    assert unknown.share() is None
-    unknown.begin("reading", 100)  # the share is that of the step
-    unknown.advance(30)
-    clock.wait(3)
-    assert unknown.share() == 0.3
-    assert unknown.left() == pytest.approx(7)
-
-
 # --------------------------------------------------------------------------------------------------
 # One bar in a notebook: drawn in its own place, seldom, and text is text.
 
 
 class Kernel:
-    """What a kernel puts in the place of standard output."""
-
     __module__ = "ipykernel.iostream"
 
     def write(self, text):
@@ -115,7 +89,6 @@ class Kernel:
 
 @pytest.fixture
 def shown(monkeypatch):
-    """What the cell shows, one page each time that it is drawn."""
     pages = []
 
     def draw(thing, display_id=True):
@@ -131,7 +104,7 @@ def shown(monkeypatch):
 
 def test_the_bar_says_where_the_run_is(shown, monkeypatch):
     monkeypatch.setattr(sys, "stdout", Kernel())
-    monkeypatch.setattr("biglp._core.bars.SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr("biglp._core.progress.SECONDS_BETWEEN", 0.0)
     with shown_progress() as progress:
         with progress.task("converting <b>.csv", 10):
             assert "of the run" not in shown[-1]  # nobody knows yet
@@ -150,24 +123,9 @@ def test_the_bar_says_where_the_run_is(shown, monkeypatch):
     assert "done in 0:00" in shown[-1]
 
 
-def test_it_is_not_drawn_for_every_block(shown, monkeypatch):
-    monkeypatch.setattr(sys, "stdout", Kernel())
-    monkeypatch.setattr("biglp._core.bars.SECONDS_BETWEEN", 1e6)
-    with shown_progress() as progress, progress.task("Gram", 10_000) as task:
-        drawn = len(shown)
-        for _ in range(10_000):
-            task.advance(1)
-        assert len(shown) - drawn <= 1
-
-
 def test_verbose_draws_one_bar(shown, monkeypatch):
     monkeypatch.setattr(sys, "stdout", Kernel())
     X, y, _ = blobs(n=200)
     LowRankLabelPropagation(n_landmarks=20, verbose=True).fit(X, y)
     for words in ("k-means: ", "Gram: ", "labels: ", "done in"):
         assert words in shown[-1]
-
-
-def test_elsewhere_lines_are_logged(monkeypatch):
-    monkeypatch.setattr(logging.getLogger("biglp"), "handlers", [])
-    assert isinstance(shown_progress(), LogProgress)

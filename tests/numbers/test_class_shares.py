@@ -21,7 +21,6 @@ SETTINGS = [
 
 
 def unequal(labelled=45):
-    """Three classes whose labels come in shares of about 1/9, 3/9 and 5/9."""
     X, y, truth = blobs(n=600, classes=3, labelled=labelled, spread=1.2)
     y[np.flatnonzero(y == 0)[3:]] = -1
     y[np.flatnonzero(y == 1)[9:]] = -1
@@ -75,8 +74,6 @@ def test_any_cut_and_a_saved_model_give_the_same_labels(tmp_path):
 
 
 class TestClassShares:
-    """Thresholds that make the answers as frequent as the labels."""
-
     @settings(max_examples=60, deadline=None)
     @given(
         seed=st.integers(0, 10_000),

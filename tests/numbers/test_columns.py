@@ -1,7 +1,5 @@
 """What the values of a column tell: identities, dates, numbers as people write them, the median."""
 
-from __future__ import annotations
-
 import datetime
 
 import numpy as np
@@ -173,7 +171,6 @@ NO_NUMBERS = {
 
 
 def numbers_of(found, words):
-    """How a column of numbers reads words."""
     return Number("x", texts=True, **vars(found.style)).numbers(pa.array(words, pa.string()))
 
 

@@ -7,7 +7,6 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 import reference as ref
 from biglp import LowRankLabelPropagation, _compiled
@@ -16,10 +15,8 @@ from biglp._core import (
     MissingExtraError,
     NonFiniteRowsError,
     ParameterError,
-    cut_rows,
 )
-from biglp._graph import FACTORS, MemoryStore, Normalisation, nearest_landmarks
-from biglp._rows import as_source
+from biglp._graph import Normalisation, nearest_landmarks
 from helpers import blobs
 
 native = _compiled.native
@@ -36,8 +33,6 @@ TYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 @pytest.fixture
 def choose(monkeypatch):
-    """Choose a kind of processor, as the environment does."""
-
     def chosen(way):
         monkeypatch.setenv("BIGLP_COMPILED", way)
         native.library.cache_clear()
@@ -53,7 +48,6 @@ def drawn(n_rows, n_features, dtype="float32", seed=0, whole=False):
 
 
 def on_every_way(choose, function):
-    """What a function returns with each kind of vectors, which must be the same bits."""
     answers = []
     for way in WAYS:
         choose(way)
@@ -111,7 +105,6 @@ def test_rows_that_are_not_finite_are_seen_and_disturb_no_other(choose, bad):
 
 
 def forms(rows):
-    """The same rows, not contiguous, not aligned, and not writeable."""
     bytes_ = np.zeros(rows.nbytes + 1, dtype=np.uint8)
     unaligned = bytes_[1:].view(rows.dtype).reshape(rows.shape)
     unaligned[:] = rows
@@ -163,22 +156,6 @@ def test_features_are_those_of_numpy(choose, n, m, k, dtype):
         np.testing.assert_allclose(features, expected, rtol=100 * eps)
         np.testing.assert_allclose(sums, expected.sum(0), rtol=1e-5)
         np.testing.assert_allclose(mixed, expected @ root, atol=200 * eps)
-
-
-@needs_loops
-@TYPES
-@pytest.mark.parametrize(("n", "p", "c"), [(200, 33, 3), (3, 2, 1), (64, 20, 17)])
-def test_features_are_multiplied_by_the_loops_and_the_rest_by_numpy(choose, n, p, c, dtype):
-    plain, answer = drawn(n, p, dtype, whole=True), drawn(p, c, dtype, whole=True)
-    features = plain.view(native.Multiplied)
-    product = on_every_way(choose, lambda: (features @ answer,))[0]
-    np.testing.assert_array_equal(product, plain @ answer)
-    np.testing.assert_array_equal(features @ answer[:, 0], plain @ answer[:, 0])
-    np.testing.assert_array_equal(features[:0] @ answer, np.zeros((0, c)))
-    for other in (product, features * 2, features.sum(axis=0), np.exp(features)):
-        assert type(other) is np.ndarray
-    features *= 2
-    np.testing.assert_array_equal(np.asarray(features), plain)
 
 
 def gram_by_loops(features, by):
@@ -273,7 +250,6 @@ BOTH = pytest.mark.parametrize("factor", ["anchors", "nystrom"])
 
 @pytest.fixture
 def always(monkeypatch):
-    """Let a small fit use the loops."""
     monkeypatch.setattr(_compiled, "WORTHWHILE", 0)
     monkeypatch.setattr(_compiled, "WORTHWHILE_PAIRS", 0)
 
@@ -323,38 +299,3 @@ def test_a_loaded_model_gives_training_rows_the_bits_of_the_fit(
         model.label_distributions_[chosen],
         rtol=0 if factor == "anchors" else 1e-5,
     )
-
-
-@needs_loops
-def test_new_rows_that_the_loops_cannot_read_and_processes_without_them_take_numpy(
-    always, monkeypatch
-):
-    X, y, _ = blobs(n=3000, dtype=np.float32)
-    model = fitted(X, y, "anchors")
-    expected = model.predict_proba(X[:100])
-    of_sparse = model.predict_proba(sparse.csr_array(X[:100]))
-    np.testing.assert_allclose(of_sparse, expected, atol=1e-4)
-    monkeypatch.setattr(native, "library", lambda: (None, ""))
-    np.testing.assert_allclose(model.predict_proba(X[:100]), expected, atol=1e-4)
-
-
-@needs_loops
-def test_a_factor_keeps_what_the_loops_made_and_the_way_for_a_resumed_run(monkeypatch):
-    rows = np.random.default_rng(0).normal(size=(300, 9)).astype(np.float32)
-    factor = FACTORS["nystrom"](rows[:40], 1.0)
-    factor.compiled, factor.store = True, MemoryStore()
-    first, second = cut_rows(as_source(rows), 150)
-    (sums,) = factor.block_sums(first)
-    factor.block_sums(second)
-    stored = factor.block_features(first)
-    assert stored is first.memory["features"][0]
-    np.testing.assert_array_equal(stored, factor.features(rows[:150]))
-    np.testing.assert_allclose(sums, stored.sum(0), rtol=1e-5)
-    again = FACTORS["nystrom"].from_state(factor.state())
-    assert again.describe()["sweeps"] == "compiled"
-    assert again.for_new_rows().compiled
-    monkeypatch.setattr(native, "library", lambda: (None, ""))
-    assert again.compiled
-    assert not again.for_new_rows().compiled
-    with pytest.raises(MissingExtraError, match="begin the fit anew"):
-        again.features(rows)

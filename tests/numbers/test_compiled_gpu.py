@@ -30,7 +30,6 @@ SIZES = [(10, 5, 3), (100, 20, 1), (200, 60, 8)]
 
 @pytest.fixture
 def kernels(monkeypatch):
-    """Kernels for small blocks, in one shape, so that nothing is timed."""
     if find_spec("triton") is None or not ON_GPU:
         pytest.skip("needs a CUDA GPU, and Triton")
     monkeypatch.setattr(fused, "PLACES", [PLACE])
@@ -47,7 +46,6 @@ def kernels(monkeypatch):
 
 
 def plain(monkeypatch):
-    """From now on plain torch only."""
     monkeypatch.setattr(fused, "PLACES", [])
 
 
@@ -74,7 +72,6 @@ def test_gaussian_and_nearest(m, k, count, dtype, monkeypatch):
 
 
 def features(k):
-    """Kernel-like features of some rows, one of which has none."""
     found = torch.as_tensor(np.random.default_rng(k).random((300, k)), dtype=torch.float32)
     found[7] = 0
     return found.to(PLACE)

@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.linear_model import Ridge as DenseRidge
 
 import reference as ref
-from biglp._algebra import Posterior, blend, choose_batch, fit_ridge, held_out_values, take_apart
+from biglp._algebra import Posterior, choose_batch, fit_ridge, held_out_values, take_apart
 from biglp._labels import encode_targets
 from helpers import blobs, measured_problem
 from small_graphs import sums_of
@@ -19,7 +19,6 @@ ALPHA, OVERLAP = 0.99, 0.9
 
 @pytest.fixture
 def field():
-    """Features of 40 rows in the basis of the eigenvectors of their Gram matrix, and λ."""
     X, _, _ = blobs(n=40)
     Z = ref.anchor_weights(X, X[::4], 1.5, 3)
     Phi = Z / np.sqrt(Z.sum(axis=0))
@@ -112,19 +111,3 @@ def test_leave_one_out_of_smoothing_is_refitting_without_each_label(alpha):
         without[row] = np.nan
         expected.append(ref.dense_smoothing(S, without, weights, alpha)[row])
     np.testing.assert_allclose(measured.mean + measured.spread * found, expected, rtol=1e-8)
-
-
-def test_the_blend_follows_whoever_is_right():
-    rng = np.random.default_rng(0)
-    truth = rng.normal(size=(200, 3))
-    held_out = rng.normal(size=(3, 200, 3))
-    held_out[2] = 0.0  # the mean
-    held_out[0, :, 0] = truth[:, 0] + 0.1 * rng.normal(size=200)
-    held_out[1, :, 1] = truth[:, 1] + 0.1 * rng.normal(size=200)
-    weights = blend(held_out, truth, np.ones(200))
-    np.testing.assert_allclose(weights.sum(axis=0), 1.0)
-    assert (weights >= 0).all()
-    assert weights.argmax(axis=0).tolist() == [0, 1, 2]
-    assert weights.max(axis=0).min() > 0.8
-    too_few = blend(held_out[:, :2, :1], truth[:2, :1], np.ones(2))
-    np.testing.assert_array_equal(too_few[:, 0], [0.5, 0.5, 0.0])

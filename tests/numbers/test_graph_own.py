@@ -13,14 +13,12 @@ from helpers import blobs, rows_in_a_block
 
 
 def own(**changes):
-    """An estimator for a graph whose every choice is fixed."""
     settings = {"factor": "precomputed", "alpha": 0.9, "class_balance": "none", "engine": "serial"}
     return LowRankLabelPropagation(**{**settings, **changes})
 
 
 @pytest.fixture
 def problem():
-    """A k-NN graph, which is not symmetric, with weights and a diagonal; labels and truth."""
     X, y, truth = blobs(n=150)
     A = kneighbors_graph(X, 6, include_self=True).tocsr()
     A.data = np.random.default_rng(0).uniform(0.2, 2.0, A.nnz)
@@ -28,7 +26,6 @@ def problem():
 
 
 def scores_of(A, Y, alpha=0.9):
-    """F of the reference."""
     return ref.closed_form(ref.own_graph(A.toarray())[0], Y, alpha)
 
 

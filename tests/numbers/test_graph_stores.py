@@ -21,7 +21,6 @@ STORES = {"memory": MemoryStore, "disk": DiskStore, "both": lambda: SpillingStor
 
 
 def parcels(count=40):
-    """Tuples of arrays of several types and sizes, one of them empty."""
     rng = np.random.default_rng(0)
     return [
         (rng.normal(size=(i, 3)).astype(np.float32), rng.integers(9, size=i), rng.random(7))
@@ -70,7 +69,6 @@ class TestEveryStore:
 
 
 def stays(store, stored):
-    """Whether a change of what is loaded stays."""
     store.load(stored)[0][:] = 7.0
     return bool((store.load(stored)[0] == 7.0).all())
 
@@ -87,15 +85,6 @@ def test_what_has_no_room_in_memory_goes_to_a_file_where_no_change_stays():
 
 
 class TestDisk:
-    def test_the_file_has_no_name_and_goes_when_nobody_needs_it(self, tmp_path):
-        store = DiskStore(str(tmp_path))
-        kept = store.keep((np.arange(1000.0),))
-        assert not list(tmp_path.iterdir())
-        file = kept[0][0]
-        del store
-        assert_same(DiskStore(str(tmp_path)).load(kept), (np.arange(1000.0),))
-        assert not file.closed
-
     def test_a_full_disk_means_computing_again(self, monkeypatch):
         calls = []
 

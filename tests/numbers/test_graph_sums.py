@@ -1,17 +1,13 @@
 """Sums with a sparse Gram matrix: the answers of the dense path, on any engine, resumed too."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from cli_tools import done, run
 from helpers import blobs, model, rows_in_a_block
 
 
 @pytest.fixture
 def sparse_always(monkeypatch):
-    """Treat every rank as a large one."""
     monkeypatch.setattr("biglp._algebra.systems.DENSE_RANK", 1)
     monkeypatch.setattr("biglp._algebra.systems.DENSE_WORK", 0)
 
@@ -54,20 +50,3 @@ class TestSparseSums:
         np.testing.assert_allclose(
             on_torch.label_distributions_, expected.label_distributions_, atol=1e-4
         )
-
-    @pytest.mark.usefixtures("sparse_always")
-    def test_a_resumed_run_finds_the_sparse_sums(self, tmp_path, monkeypatch):
-        X, y, _ = blobs(n=600, classes=3, labelled=60, dtype=np.float32)
-        np.save(tmp_path / "rows.npy", X)
-        np.save(tmp_path / "labels.npy", y)
-        monkeypatch.chdir(tmp_path)
-        fit = ("fit", "rows.npy", "--labels", "labels.npy", "-k", "60", "-q")
-        done(*fit, "-o", "whole")
-        with monkeypatch.context() as patch:
-            patch.setattr("biglp._graph.graph.Graph.answer", None)
-            run(*fit, "-o", "out")
-        (sums,) = Path("out/.biglp-run").rglob("*gram.npz")
-        assert "gram_columns" in np.load(sums).files
-        monkeypatch.setattr("biglp._graph.graph.Graph._sweep_gram", None)
-        done(*fit, "-o", "out", "--resume")
-        np.testing.assert_array_equal(np.load("out/labels.npy"), np.load("whole/labels.npy"))

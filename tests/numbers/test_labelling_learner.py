@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from biglp._core import Settings, cut_rows
 from biglp._engines import make_engine
@@ -66,35 +65,7 @@ def test_a_fit_that_follows_another_says_the_same_in_the_end(learner, rows, monk
 
 
 def replace_blocks(learner):
-    """The same graph in eight blocks."""
     return replace(learner.graph, blocks=cut_rows(learner.graph.source, 125))
-
-
-def test_labels_of_other_rows_count_as_if_they_had_been_there(rows):
-    X, truth = rows
-    with make_engine("threads", 1) as engine:
-        settings = Settings.without_labels(PARAMETERS)
-        some = Learner(engine, settings, PoolSource(as_source(X), np.arange(900)))
-        chosen = some.prepare()
-        labels = given(truth, [*chosen, *range(900, 960)])
-        fit = some.fit(labels, 1)
-        assert some.pool.n_rows == 960
-        assert fit.probabilities.shape == (960, 3)
-        right = np.array(fit.classes)[fit.probabilities.argmax(axis=1)]
-        assert np.mean(right == [f"class {code}" for code in truth[:960]]) > 0.98
-        stored = X[990:991]
-        assert fit.probabilities_of(stored).sum() == pytest.approx(1, abs=1e-4)
-
-
-def test_a_wrong_label_is_in_doubt(learner, rows):
-    truth = rows[1]
-    labels = given(truth, learner.first)
-    labels |= given(truth, range(100, 140))
-    labels[100] = f"class {(truth[100] + 1) % 3}"
-    doubts = learner.fit(labels, 1).doubts
-    assert doubts[0]["row"] == 100
-    assert doubts[0]["suggested"] == f"class {truth[100]}"
-    assert doubts[0]["probability"] > 0.5
 
 
 def test_a_pool_has_the_labelled_rows_and_depends_on_the_seed():
@@ -115,23 +86,3 @@ def test_a_pool_has_the_labelled_rows_and_depends_on_the_seed():
         (300, 4 << 30, 300),
     ):
         assert pool_size(n_rows, 400.0, memory) == size
-
-
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-def test_rows_that_are_added(kind):
-    X = np.random.default_rng(0).normal(size=(50, 4))
-    X[X < 0] = 0
-    pool = PoolSource(as_source(kind(X)), np.array([3, 5, 8]))
-    more = pool.extended(np.array([40, 2])).extended(np.array([7]))
-    assert pool.n_rows == 3
-    assert more.rows.tolist() == [3, 5, 8, 40, 2, 7]
-    assert more.positions_of([7, 3, 49]).tolist() == [5, 0, -1]
-
-    def dense(rows):
-        return rows.toarray() if sparse.issparse(rows) else rows
-
-    taken = dense(more.take(np.array([0, 2, 3, 5])))
-    np.testing.assert_array_equal(taken, X[[3, 8, 40, 7]])
-    np.testing.assert_array_equal(dense(more.read(0, 3)), X[[3, 5, 8]])
-    np.testing.assert_array_equal(dense(more.read(3, 5)), X[[40, 2]])
-    np.testing.assert_array_equal(dense(more.read(5, 6)), X[[7]])

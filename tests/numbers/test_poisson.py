@@ -98,18 +98,6 @@ def test_the_estimator_agrees_with_the_dense_reference(factor, balance):
     assert fitted.report_["filter"] == "poisson"
 
 
-def test_the_prior_is_chosen_by_leave_one_out_and_models_are_kept(tmp_path):
-    X, y, truth = blobs(labelled=30)
-    fitted = model(filter="poisson", alpha="auto", class_balance="auto").fit(X, y)
-    powers = [candidate["prior_power"] for candidate in fitted.report_["candidates"]]
-    assert powers == [0.0, 0.5, 1.0]
-    assert fitted.report_["leave_one_out_accuracy"] > 0.5
-    assert (fitted.transduction_ == truth).mean() > 0.7
-    fitted.save(tmp_path / "poisson.biglp")
-    again = LowRankLabelPropagation.load(tmp_path / "poisson.biglp")
-    np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
-
-
 def test_parts_without_labels_get_the_prior():
     X, y, _ = blobs(labelled=30)
     X = np.concatenate([X, X[:50] + 1e4])

@@ -1,26 +1,18 @@
 """One random order of the rows: smaller samples are parts of larger ones, each row is read once."""
 
-from __future__ import annotations
-
-import pickle
-
 import numpy as np
 import pytest
 from scipy import sparse
 
-from biglp import LowRankLabelPropagation
 from biglp._compiled import column_sums
 from biglp._core import RowEntries, like, to_numpy
 from biglp._rows import Sample, Source, as_source
 from biglp._transforms import Chain, Project, Scale
-from helpers import blobs
 
 N_ROWS = 30_000
 
 
 class CountedRows(Source):
-    """Rows in memory, of which it is known how often each was read."""
-
     def __init__(self, rows):
         self.inner = as_source(rows)
         self.n_rows, self.n_features = rows.shape
@@ -42,7 +34,7 @@ def rows_of(kind="dense", width=6):
     return rows if kind == "dense" else sparse.csr_matrix(np.where(rows > 1.0, rows, 0.0))
 
 
-def sample_of(rows, largest=25_000, seed=3, chain=None):
+def sample_of(rows, largest=25_000, seed=3, chain=Chain()):  # noqa: B008
     source = rows if isinstance(rows, Source) else as_source(rows)
     return Sample(source, np.dtype(np.float32), seed, largest, chain)
 
@@ -98,34 +90,6 @@ def test_rows_have_the_same_bits_whoever_asks_first(asked):
     for n in asked:
         first = np.isin(straight.rows(25_000), sample.rows(n))
         np.testing.assert_array_equal(sample.prepared(n), expected[first])
-
-
-def test_chosen_rows_are_kept_others_read_and_none_are_pickled():
-    source = as_source(rows_of())
-    sample = sample_of(source)
-    sample.n_kept = 2000
-    chosen = np.arange(0, 300, 3)
-    assert sample.take(chosen) is None
-    sample.remember(chosen, source.take(chosen))
-    np.testing.assert_array_equal(sample.take(chosen[5:9]), source.take(chosen[5:9]))
-    assert sample.take(np.array([0, 1])) is None
-    sample = sample_of(rows_of())
-    before = sample.prepared(2000)
-    again = pickle.loads(pickle.dumps(sample))
-    assert again._prepared is None
-    np.testing.assert_array_equal(again.prepared(2000), before)
-
-
-def test_a_fit_reads_its_sample_once():
-    X, y, _ = blobs(n=3000, features=5, dtype="float32")
-    source = CountedRows(X)
-    labels = np.full(3000, -1)
-    labels[:90] = y[:90]
-    taken = []
-    source.take = lambda rows: taken.append(len(rows)) or CountedRows.take(source, rows)
-    model = LowRankLabelPropagation(engine="serial").fit(source, labels)
-    assert taken == [3000]
-    assert (model.transduction_ >= 0).all()
 
 
 # --------------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """What is done to rows: kinds of features, their scales, directions, words, and chains of these."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -47,8 +45,6 @@ KINDS = {"numbers": 3, "long_tails": 1, "two_valued": 6, "groups": 1, "constant"
 
 
 class TestTable:
-    """Columns of a table are scaled each as its kind wants it."""
-
     def test_each_kind_has_its_scale(self):
         scaling = Scale("auto").fit(TABLE)
         assert scaling.describe() == {"scaling": "table", "columns": KINDS}
@@ -93,19 +89,8 @@ class TestTable:
         rows = np.hstack([np.eye(size)[rng.integers(0, size, 200)] for size in sizes])
         assert groups_of(rows) == groups_of(sparse.csr_matrix(rows))
 
-    def test_one_hot_groups_are_runs_of_neighbours(self):
-        other = np.eye(3)[RNG.integers(0, 3, N)]
-        assert groups_of(np.hstack([COLOURS, other])) == (2, [1] * 7)
-        parts = np.column_stack([COLOURS, RNG.normal(size=N), COLOURS])  # a number ends a group
-        n_groups, factors = groups_of(parts)
-        assert (n_groups, factors[:4] + factors[5:]) == (2, [1] * 8)
-        marks = np.zeros((N, 3))
-        marks[[0, 1, 2], [0, 1, 2]] = 1  # rare marks that never meet are no group
-        assert groups_of(marks) == (0, [np.sqrt(2)] * 3)
-
 
 def groups_of(rows):
-    """How many there are, and the factor of each feature: √2 for those in none."""
     scale = Scale("table").fit(rows)
     return scale.describe()["columns"]["groups"], scale.factor.tolist()
 
@@ -213,19 +198,6 @@ def test_rows_of_low_rank_and_of_zeros():
     assert not lengths.any()
 
 
-@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
-def test_rows_of_few_dimensions_among_many_features(size):
-    """ARPACK finds no more than the five that there are, and must not try for long."""
-    rng = np.random.default_rng(0)
-    rows = (rng.normal(size=(400, 5)) @ rng.normal(size=(5, 300)) * size).astype(np.float32)
-    directions, share = principal_directions(rows, 0, 40)
-    assert directions.shape == (300, 40)
-    assert share == pytest.approx(1.0, abs=1e-4)
-    centred = rows - rows.mean(axis=0)
-    seen = centred @ directions @ directions.T
-    np.testing.assert_allclose(seen, centred, atol=1e-4 * np.abs(centred).max())
-
-
 def test_projected_only_where_few_directions_say_most(rows):
     few = Project().fit(np.hstack([rows[:, :2], np.zeros((300, 250), np.float32)]))
     assert few.directions is not None
@@ -285,7 +257,6 @@ N_TEXTS, WORDS, TOPICS = 600, 400, 3
 
 
 def made_texts(n_rows=N_TEXTS, seed=0):
-    """Counts of words: each topic has its own, all share the most frequent ones."""
     rng = np.random.default_rng(seed)
     topics = rng.integers(0, TOPICS, n_rows)
     common = 1.0 / np.arange(1, WORDS + 1)

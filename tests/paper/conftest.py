@@ -11,7 +11,6 @@ __all__ = ["archives", "digits", "site"]
 
 @pytest.fixture
 def archives(tmp_path, monkeypatch):
-    """Small files in the shape of the real ones, in the folder that BIGLP_DATA names."""
     folder = tmp_path / "data"
     folder.mkdir()
     rng = np.random.default_rng(0)

@@ -1,7 +1,5 @@
 """Fetching data sets from a real server that breaks off, changes and refuses."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import shutil
@@ -41,8 +39,6 @@ def server():
 
 
 class StopsAt(Progress):
-    """Somebody presses Ctrl-C when so many bytes have arrived."""
-
     def __init__(self, after: int) -> None:
         self.left = after
 

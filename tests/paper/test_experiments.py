@@ -1,7 +1,5 @@
 """The experiments on tiny data, through the command line, and what their pages say."""
 
-from __future__ import annotations
-
 import csv
 
 import numpy as np
@@ -11,8 +9,8 @@ from biglp import LowRankLabelPropagation
 from cli_tools import done
 from helpers import blobs
 from pages import check_images, check_page
-from paper import convergence, pages, processes, ranks, scale, tables
-from paper.pages import Clock, Output, Part
+from paper import convergence, processes, ranks, scale, tables
+from paper.pages import Output
 from paper.tables import transductions
 
 
@@ -53,16 +51,6 @@ def test_runtime_and_memory_share_real_mpi_jobs(tmp_path, monkeypatch):
     assert "7.67 on 8 (mnist8m)" in page
     assert "100%, 92%, +8 points" in page  # one rank, beside the mean of 7.67 / 8 and 7.08 / 8
     check_images(tmp_path, check_page(page))
-
-
-def test_a_part_run_again_alone_replaces_only_itself(tmp_path):
-    output = Output(tmp_path)
-    for name, body in (("runtime", "first"), ("scale", "other"), ("runtime", "second")):
-        output.keep(Part(name, name, body, facts=Clock().facts()))
-    page = (tmp_path / "paper.md").read_text()
-    assert "second" in page
-    assert "other" in page
-    assert "first" not in page
 
 
 def test_scale_keeps_extrapolation_apart_from_measurement(tmp_path, monkeypatch):
@@ -123,15 +111,3 @@ def test_tables_write_csv_plots_and_a_page_without_gaps(archives, tmp_path, monk
         float(row["ours"]) - float(row["paper"]), abs=0.011
     )
     assert all(all(row.values()) for row in rows)
-
-
-def test_missing_data_is_explained_on_the_page_and_on_the_terminal(tmp_path, monkeypatch):
-    monkeypatch.setenv(pages.VARIABLE, str(tmp_path / "nowhere"))
-    monkeypatch.setattr(tables, "QUICK", TINY_TABLES)
-    result = done("reproduce", "tables", "--quick", "-o", tmp_path / "out", program="paper")
-    page = (tmp_path / "out" / "paper.md").read_text()
-    for text in (page, result.stdout):
-        assert "susy_subset_30k.npz is missing" in text
-        assert "Set BIGLP_DATA to a folder" in text
-    assert "digits 4 v 9" in page  # what comes with scikit-learn stands in
-    check_page(page)

@@ -1,26 +1,20 @@
 """Peers in processes of their own, with limits that hold, and the page that compares them."""
 
-from __future__ import annotations
-
 import sys
 import time
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
-from biglp._core import ParameterError
-from cli_tools import done, failed
+from cli_tools import done
 from pages import check_images, check_page
-from paper import lploka, pages, peers
-from paper.pages import Output
-from paper.peers import Limits, Outcome
+from paper import pages, peers
+from paper.peers import Outcome
 
 LIMITS = peers.Limits(seconds=20.0, memory=2**30)
 
 
 def fake_peer(folder, body):
-    """A program in a peer's place."""
     (folder / "peer.py").write_text(body)
     return (sys.executable, str(folder / "peer.py"))
 
@@ -39,13 +33,6 @@ def test_a_slow_peer_is_ended(tmp_path, monkeypatch):
         assert found.seconds is None
         assert found.why == "more than 0.3 s"
         assert time.monotonic() - began < 30
-
-
-def test_a_greedy_peer_is_ended_before_it_has_all(tmp_path, monkeypatch):
-    body = "import time\nheld = []\nwhile True:\n    held.append(b'x' * 2**22); time.sleep(0.005)"
-    found = outcome_of(tmp_path, monkeypatch, body, replace(LIMITS, memory=100 * 2**20))
-    assert "of memory" in found.why
-    assert 100 * 2**20 < found.peak < 400 * 2**20
 
 
 def test_a_peer_that_is_not_installed_or_fails_is_said(tmp_path, monkeypatch):
@@ -73,23 +60,3 @@ def test_a_stopped_peer_is_not_run_on_more_rows(tmp_path, monkeypatch):
     assert "not run: more than 300 s at 200 rows" in page
     assert "simulated, 100 features" in page
     check_images(tmp_path, check_page(page))
-
-
-def test_peers_label_real_rows_within_their_limits(tmp_path, monkeypatch):
-    """Two methods in real processes, on simulated rows."""
-    monkeypatch.delenv(pages.VARIABLE, raising=False)
-    chosen = {name: peers.METHODS[name] for name in ("biglp", "5-NN")}
-    monkeypatch.setattr(peers, "METHODS", chosen)
-    found = peers.run([300], Limits(), Output(tmp_path), print)
-    assert [outcome.why for outcome in found] == ["", ""]
-    assert all(outcome.accuracy > 0.2 and outcome.peak > 2**20 for outcome in found)
-    assert all(outcome.seconds > 0 for outcome in found)
-
-
-def test_a_folder_without_the_programs_is_refused(tmp_path):
-    with pytest.raises(ParameterError, match="has no program nystrom and no lploka"):
-        lploka.LpLoka(tmp_path, 2).check()
-    told = failed(
-        2, "peers", "--sizes", "200", "--lp-loka", tmp_path, "-o", tmp_path, program="paper"
-    )
-    assert "--lp-loka" in told

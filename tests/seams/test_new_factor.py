@@ -33,8 +33,6 @@ pytestmark = [
 
 
 class ToyFactor(Factor):
-    """Random Fourier features."""
-
     kind = "toy"
     params = {"rank": positive_integer}  # noqa: RUF012
     n_landmarks_counts = False

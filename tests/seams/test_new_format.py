@@ -1,7 +1,5 @@
 """A new format is one class and one line: it works everywhere at once."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -16,8 +14,6 @@ from label_files import read_labels
 
 
 class ToyFormat(Format):
-    """Numbers with bars between them: ``1.5|2|3``."""
-
     name = "toy"
 
     def open(self, files, options):
@@ -36,7 +32,6 @@ def _toy():
 
 @pytest.fixture
 def toy(tmp_path, _toy):
-    """Labels of some rows, and the file."""
     X, y, _ = blobs(n=400, classes=2, features=3, labelled=20)
     np.savetxt(tmp_path / "x.toy", X, delimiter="|", fmt="%.17g")
     np.save(tmp_path / "labels.npy", y)

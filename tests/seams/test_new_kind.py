@@ -1,7 +1,5 @@
 """A new kind of column is one class and one line."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 
@@ -15,8 +13,6 @@ from biglp._tables import KINDS, Column, Number
 
 @dataclass(frozen=True)
 class Pair(Column):
-    """A list of two numbers: two features."""
-
     kind = "pair"
     scale: float = 1.0
 

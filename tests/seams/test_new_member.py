@@ -23,8 +23,6 @@ pytestmark = pytest.mark.usefixtures("registered")
 
 @dataclass(frozen=True)
 class WaveModel(MemberModel):
-    """Logits from a wave along one column of the prepared rows: class 1 where it is above zero."""
-
     signs: np.ndarray
 
     def of(self, rows):
@@ -33,8 +31,6 @@ class WaveModel(MemberModel):
 
 
 class ToyMember(Member):
-    """Knows the truth, whatever the labels are."""
-
     name, starts, worth = "toy", (everywhere(0.2),), 0.05
     model = WaveModel
     needs, asked = 7 << 20, True
@@ -64,7 +60,6 @@ def registered():
 
 @pytest.fixture
 def problem():
-    """Rows of which nobody but the new member can say what is what, and a hundred labels."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(900, 3)).astype(np.float32)
     truth = (np.sin(40.0 * X[:, 0]) > 0).astype(int)

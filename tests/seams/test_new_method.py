@@ -20,8 +20,6 @@ pytestmark = pytest.mark.usefixtures("registered")
 
 @dataclass(frozen=True)
 class ToyAnswer(Predictor):
-    """Softmax of products with the class means."""
-
     means: np.ndarray
 
     kind = "toy"
@@ -41,8 +39,6 @@ class ToyAnswer(Predictor):
 
 
 class ToyMethod(Method):
-    """Nearest class mean on the graph."""
-
     needs = 5 << 20
 
     @classmethod

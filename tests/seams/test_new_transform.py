@@ -4,8 +4,6 @@ The classes lie in stripes along one feature, which no distance shows; the waves
 adds make them two clusters.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,8 +25,6 @@ pytestmark = pytest.mark.usefixtures("_toy")
 
 @dataclass(frozen=True)
 class Waves(RowTransform):
-    """Each feature becomes sine and cosine of its angle."""
-
     name: ClassVar[str] = "waves"
     frequency: np.ndarray | None = None
 

@@ -169,6 +169,64 @@ def column_names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True)))
 
 
+def class_names(text: str) -> Any:
+    """Read names of classes: a list of them, or a CSV file with a description of each."""
+    import csv
+    from pathlib import Path
+
+    if not text.lower().endswith((".csv", ".tsv", ".txt")):
+        return list(column_names(text))
+    try:
+        with Path(text).open(encoding="utf-8-sig", newline="") as file:
+            lines = [line for line in csv.reader(file) if any(map(str.strip, line))]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(
+            f"{text} cannot be read ({error}); give a CSV of class,description."
+        ) from None
+    if lines and [name.strip().lower() for name in lines[0][:1]] == ["class"]:
+        lines = lines[1:]
+    wrong = [line for line in lines if len(line) != 2]
+    if wrong:
+        raise ValueError(
+            f"{text} has the line {','.join(wrong[0])!r}; give two columns, class,description, "
+            "with quotes around a description that holds a comma."
+        )
+    if len({name for name, _ in lines}) < len(lines):
+        raise ValueError(f"{text} names a class twice; give one line for each class.")
+    return {name.strip(): description.strip() for name, description in lines}
+
+
+def _class_names(name: str, value: Any) -> Any:
+    """Descriptions by the class's value; None stands for a class that is only named."""
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        names = dict(value)
+    else:
+        listed = value.tolist() if hasattr(value, "tolist") else value
+        if isinstance(listed, str) or not isinstance(listed, (list, tuple)):
+            raise ParameterError(
+                f"{name}={value!r} cannot be used; give a list of the classes' names, or a dict "
+                "with a description of each."
+            )
+        names = dict.fromkeys(listed)
+        if len(names) < len(listed):
+            raise ParameterError(f"{name}={listed!r} names a class twice; name each once.")
+    if len(names) < 2:
+        raise ParameterError(
+            f"{name}={value!r} names {len(names)} class; there must be at least two."
+        )
+    for key, text in names.items():
+        if not str(key).strip() or (text is not None and not str(text).strip()):
+            raise ParameterError(f"{name}={value!r} has an empty name; say in words what it means.")
+    described = [str(text).casefold().strip() for text in names.values() if text is not None]
+    if len(set(described)) < len(described):
+        raise ParameterError(
+            f"{name}={value!r} describes two classes in the same words; nothing tells them apart."
+        )
+    return names
+
+
 def named_values(text: str) -> dict[str, Any]:
     """Read ``name=value,name=value``, where values may be numbers, true or false, or words."""
     values: dict[str, Any] = {}
@@ -282,6 +340,12 @@ READING = group(
         "A,B,...",
         read=column_names,
     ),
+    text_model=Parameter(
+        "auto",
+        "What says what texts mean, beside their words: a folder as model2vec saves it, auto for "
+        "that of biglp[text] where it is installed, or none.",
+        "FOLDER",
+    ),
     missing=Parameter(
         "auto",
         "Missing values: auto fills in the median and marks them, mean fills in the mean, "
@@ -380,6 +444,14 @@ METHOD = group(
         read=number_or_text,
     ),
     effort=Parameter(DEFAULT_EFFORT, "What may be spent on accuracy.", choices=tuple(EFFORTS)),
+    classes=Parameter(
+        None,
+        "Names of the classes: from these alone rows get their first labels, where texts are "
+        "understood. A list, or a CSV file of class,description: the class is what labels call it.",
+        "A,B,...|FILE",
+        check=_class_names,
+        read=class_names,
+    ),
     solver=Parameter(
         "closed_form",
         "Exact solution, or the paper's iteration.",

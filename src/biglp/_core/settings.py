@@ -48,6 +48,8 @@ class AnswerSettings:
     clamp: bool  # whether labelled rows keep exactly the labels they were given
     seed: int
     effort: str = DEFAULT_EFFORT
+    # The classes, by the values of their labels, with a description each or None
+    classes: dict[Any, str | None] | None = None
     # Whether no more than a few α are tried: where one is given, and by a committee
     few_alphas: bool = field(init=False)
     balance: str = field(init=False)  # the class balance; "given" for priors
@@ -139,6 +141,7 @@ class Settings:
             clamp=value["clamp"] == "hard",
             seed=seed,
             effort=effort,
+            classes=value["classes"],
         )
         return cls(graph, answer, value["memory"], sklearn)
 

@@ -39,6 +39,7 @@ from biglp._engines import Engine
 from biglp._files.local import free_space
 from biglp._files.runfolder import Checkpoint
 from biglp._fit.choose_rows import typical_rows
+from biglp._fit.class_names import labels_of_names
 from biglp._fit.evidence import MEMORY, EvidenceMaker
 from biglp._fit.model import Model, ModelView
 from biglp._fit.novelty import unlike_labels, unlike_warning, usual_distance
@@ -52,7 +53,7 @@ from biglp._graph.features import MemoryStore, NoStore, SpillingStore
 from biglp._graph.graph import Answered, Answerer, Graph, TrainingRows
 from biglp._graph.own import OwnGraph
 from biglp._labels.doubts import LabelDoubts
-from biglp._labels.labels import Labels
+from biglp._labels.labels import Labels, with_classes
 from biglp._labels.targets import Targets
 from biglp._learn import ANSWERS, METHODS
 from biglp._learn.accuracy import reliability
@@ -64,6 +65,7 @@ from biglp._rows.source import explain_bad_rows, explained
 from biglp._transforms import TRANSFORMS, Chain, Parts, Project, Scale
 from biglp._transforms.base import RowTransform, size_of_transformed
 from biglp._transforms.project import PROJECT_ABOVE, PROJECT_TO, TEXT_ROWS
+from biglp._transforms.views import Views
 
 T = TypeVar("T")
 TASKS = 2
@@ -187,6 +189,21 @@ class Pipeline:
         prepared = self.prepare(source, labels, sink.cost, places=sink.wants_places)
         return self.fit_prepared(prepared, labels, sink)
 
+    def with_names(self, source: Source, labels: Labels) -> Labels:
+        """The labels, and those that the names of the classes give where these say something."""
+        names = self.settings.answer.classes
+        if names is None or not isinstance(labels, Labels):
+            return labels
+        described = {value: text for value, text in names.items() if text is not None}
+        if not described and not len(labels.rows):  # a list is all that there is
+            described = {value: str(value) for value in names}
+        if not described:
+            return labels
+        labels = with_classes(labels, names)
+        seed = self.settings.graph.seed
+        with explained(source):
+            return labels_of_names(self.engine, source, labels, described, self.checkpoint, seed)
+
     def prepare(
         self,
         source: Source,
@@ -288,13 +305,16 @@ class Pipeline:
             }
             for graph in graphs
         }
+        guessed = getattr(labels, "guessed", None)
+        named = {} if guessed is None else {"rows_labelled_by_names": int(guessed.sum())}
         report = {
             **views.pop(first.view),
             **learnt.report,
             **reliable,
             "effort": effort,
             "rows": source.n_rows,
-            "labelled_rows": len(labels.rows),
+            "labelled_rows": len(labels.by_people.rows),
+            **named,
             "repaired_rows": problem.sums.n_repaired,
             "unreached_rows": answered.n_unreached,
             "text_columns": encoding.text_columns if encoding else [],
@@ -405,10 +425,15 @@ def learn_chain(
     source: Source, sample: Sample, settings: GraphSettings, size: Size
 ) -> dict[str, np.ndarray]:
     """Learn from a sample what is done to rows: the state of the chain, and values of a row."""
-    rows, words_from = sample.raw(), source.words_from
+    everything, words_from = sample.raw(), source.words_from
+    # Anchor graphs of several views have a mean; other factors see the first view only.
+    views = source.views if FACTORS[settings.factor].takes_views else {}
+    rows = everything
+    for transform in source.views.values():
+        rows = transform.without(rows)
     if not np.isfinite(rows.data if sparse.issparse(rows) else rows).all():
         explain_bad_rows(source)
-    values = values_per_row(rows)
+    values = values_per_row(everything)
     size = replace(size, values=values)
     kind, count, seed = settings.scaling, settings.directions, settings.seed
     about_distances = FACTORS[settings.factor].scales_features
@@ -446,6 +471,12 @@ def learn_chain(
             wanted = settings.projected and n_features >= PROJECT_ABOVE and n_rows > 2 * PROJECT_TO
         further = project if wanted else None
     chain = chain if further is None else chain.then(further, learnt_from, size)
+    if views:
+        others = {
+            name: Chain().then(transform, everything, size) for name, transform in views.items()
+        }
+        first = "words" if chain.scaling == "text" else "columns"
+        chain = Chain([Views.of({first: chain, **others}, source.n_features)])
     return {"values": np.array(values)} | chain.state()
 
 

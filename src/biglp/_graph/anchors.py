@@ -40,6 +40,7 @@ from biglp._core.settings import GraphSettings
 from biglp._core.size import EFFORTS, Cost, Size
 from biglp._graph.factor import SWEEP_ENTRY, landmarks_for
 from biglp._graph.features import DENSE_COLUMNS, Packed, not_taken
+from biglp._graph.graph import TrainingRows
 from biglp._graph.kernels import SEARCH_CELLS, SEARCH_ROWS, Search, pair_seconds, scatter
 from biglp._graph.landmarks import LandmarkFactor
 
@@ -63,6 +64,7 @@ class AnchorFactor(LandmarkFactor):
     params = {"n_nearest": positive_integer, "bandwidth_factor": positive}  # noqa: RUF012
     unit_degrees = True
     takes_half = True
+    takes_views = True
     # A landmark for every other row of few, as many as are affordable of many. With few labels a
     # fine graph is the better one (20,000 images with one label a class: 78 % with 1,000 landmarks,
     # 81 % with 2,000, 82 % with 4,000), and up to a few hundred thousand rows it costs little
@@ -77,6 +79,23 @@ class AnchorFactor(LandmarkFactor):
         self.bandwidth = float(bandwidth)
         self.n_nearest = min(n_nearest, len(landmarks))  # s
         self.rank = len(landmarks)
+
+    @classmethod
+    def fit(cls, rows: TrainingRows, settings: GraphSettings) -> Any:
+        """Choose landmarks and bandwidth, of every view where there are several."""
+        if len(rows.source.chain.views) > 1:
+            from biglp._graph.views import ViewsFactor  # which is made of these
+
+            return ViewsFactor.fit(rows, settings)
+        return super().fit(rows, settings)
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> Any:
+        if "views" in state:
+            from biglp._graph.views import ViewsFactor
+
+            return ViewsFactor.from_state(state)
+        return super().from_state(state)
 
     def left_out(self, effort: str, n_rows: int) -> list[dict[str, Any]]:
         """Landmarks that a larger effort would have, where this one decided on their number."""

@@ -61,6 +61,8 @@ class Factor(FeatureMap):
     # Whether fitting it takes many sweeps over all rows. Its features stay with their blocks, so
     # that it is fitted again when a run is resumed.
     learnt: ClassVar[bool] = False
+    # Whether a graph of several views is the mean of what this factor makes of each.
+    takes_views: ClassVar[bool] = False
     # Whether rows are similarities between pairs of rows, and so no features that could be scaled,
     # shown or regressed on.
     pairwise: ClassVar[bool] = False

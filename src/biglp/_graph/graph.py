@@ -185,7 +185,7 @@ class Graph:
 
         Blocks that the checkpoint knows to be written are left alone.
         """
-        sweep = AnswerSweep(self.features, answer, labels, clamp)
+        sweep = AnswerSweep(self.features, answer, labels and labels.by_people, clamp)
         checkpoint = checkpoint or Checkpoint()
         finished = checkpoint.finished_blocks()
         todo = [block for block in self.blocks if block.start not in finished]

@@ -107,6 +107,7 @@ class OwnGraph(Graph):
     features: OwnFeatures
     params: ClassVar[dict[str, Callable[[str, Any], Any]]] = {}
     scales_features: ClassVar[bool] = False
+    takes_views: ClassVar[bool] = False
     n_landmarks_counts: ClassVar[bool] = False
     learnt: ClassVar[bool] = False
     unit_degrees: ClassVar[bool] = False

@@ -57,18 +57,19 @@ class FitJob(Job):
         given = {name: value for name, value in self.parameters.items() if name != "memory"}
         options = {**DEFAULTS, **given, "memory": None, "map": self.map}
         identity = self.identity_with("fit", options)
-        return {**identity, "labels": self.label_identity()}
+        named = options["classes"] is not None
+        return {**identity, "labels": self.label_identity(named=named)}
 
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open rows and labels, plan the memory, fit, and stage labels, model and report."""
         settings, source, read = self.open_labelled(engine, run)
-        labels = read.labels
+        pipeline = Pipeline(engine, settings, run)
+        labels = pipeline.with_names(source, read.labels)
         check_top(self.top, len(labels.classes))  # before anything is fitted
         if engine.shares_memory:  # of several processes only the first one reads labels
             source.decoding_bytes = max(source.decoding_bytes, self.label_input.decoding_bytes)
         for suspicion in read.suspicions():
             warnings.warn(suspicion, stacklevel=2)
-        pipeline = Pipeline(engine, settings, run)
         prepared = pipeline.prepare(source, labels, *self.costs, places=self.map)
         # Sums of other blocks are rounded otherwise: a resumed run must cut alike.
         run.confirm({"option --memory: rows a block": prepared.plan.rows_each})
@@ -99,9 +100,11 @@ class FitJob(Job):
         facts = {
             "rows": source.n_rows,
             "features": source.n_features,
-            "labelled_rows": len(labels.rows),
+            "labelled_rows": len(labels.by_people.rows),
             "told": [*read.notes],
-            "given": per_class(labels.classes, dict(enumerate(labels.rows_each.tolist()))),
+            "given": per_class(
+                labels.classes, dict(enumerate(labels.by_people.rows_each.tolist()))
+            ),
             "found": per_class(labels.classes, fitted.answered.counts),
             "settings": {**model.report, "memory": settings.memory, "threads": plan.workers},
             "memory_plan": plan.describe(),

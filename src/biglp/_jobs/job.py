@@ -57,7 +57,7 @@ from biglp._jobs.results import (
     finish_moves,
     unfinished_work,
 )
-from biglp._labels.labels import LabelsRead
+from biglp._labels.labels import LabelsRead, only_classes
 from biglp._labels.reading import LabelInput, Marks
 from biglp._labels.tools import TASK_FORMATS, Tasks
 from biglp._output import TABLES, file_sink
@@ -188,10 +188,13 @@ class Job(ABC):
             },
         }
 
-    def label_identity(self) -> dict[str, Any]:
-        """Files and columns of labels that must not change; an error where nothing names any."""
+    def label_identity(self, *, named: bool = False) -> dict[str, Any]:
+        """Files and columns of labels that must not change; an error where nothing names any.
+
+        ``named``: whether the names of the classes are enough.
+        """
         source = self.label_input
-        if not source.anywhere:
+        if not source.anywhere and not named:
             rows = source.rows if source.files is None else source.files.paths
             first = rows[0] if isinstance(rows, list) else rows
             raise ParameterError(
@@ -200,7 +203,7 @@ class Job(ABC):
                 "FILE for a file with one label a row, 'row,label' or 'id,label' pairs (-1 or "
                 "empty where a row has no label). Where nothing is labelled yet, biglp label "
                 f"{first} opens a page to label rows on, and biglp suggest {first} names the first "
-                "ones."
+                "ones; of texts, --classes NAME,NAME,... may be enough."
             )
         metadata = {} if source.metadata_files is None else source.metadata_files.facts
         facts = dict(metadata)
@@ -433,6 +436,9 @@ class Job(ABC):
 
         settings = engine.once(check)  # one budget for all: it decides the cut into blocks
         source = self.open_source(engine, run)
+        classes = settings.answer.classes
+        if classes is not None and not self.label_input.anywhere:
+            return settings, source, LabelsRead(only_classes(classes, source.n_rows))
         read = engine.once(lambda: self.label_input.gather(source.n_rows))
         return settings, source, read
 

@@ -44,6 +44,8 @@ class Labels:
     n_rows: int  # labelled or not
     weights: np.ndarray | None = None  # (l,), above 0
     distribution: np.ndarray | None = None  # (l, c), adding up to 1
+    # (l,): whether a label comes from the name of its class, and from nobody who has seen the row
+    guessed: np.ndarray | None = None
     n_classes: int = field(init=False)
     n_columns: int = field(init=False)  # of Y: one for each class
     # Weight of the labels of each class: their number, where none has a weight.  (c,)
@@ -100,11 +102,21 @@ class Labels:
             codes=self.codes[chosen],
             weights=None if self.weights is None else self.weights[chosen],
             distribution=None if self.distribution is None else self.distribution[chosen],
+            guessed=None if self.guessed is None else self.guessed[chosen],
         )
 
+    @property
+    def by_people(self) -> Labels:
+        """Those that are not guessed."""
+        if self.guessed is None:
+            return self
+        return replace(self.take(np.flatnonzero(~self.guessed)), guessed=None)
 
-def encode_labels(y: Any, n_rows: int, sample_weight: Any = None, classes: Any = None) -> Labels:
-    """Find the classes and the labelled rows in ``y``.
+
+def encode_labels(
+    y: Any, n_rows: int, sample_weight: Any = None, classes: Any = None, *, least: int = 2
+) -> Labels:
+    """Find the classes and the labelled rows in ``y``, which has so many classes at least.
 
     ``y`` holds labels, (n_rows,), or label distributions, (n_rows, c), also as a sparse matrix;
     their columns stand for ``classes``, 0 to c - 1 by default. Weights of unlabelled rows are not
@@ -161,12 +173,38 @@ def encode_labels(y: Any, n_rows: int, sample_weight: Any = None, classes: Any =
     labels = _coded(rows, values[rows], n_rows)
     if weights is not None:
         labels = weighted(labels, weights)
-    if labels.n_classes < 2:
+    if labels.n_classes < least:
         hint = " A label of -1 counts as unlabelled: call that class something else." * bool(
             np.isin(values[unlabelled(values)].astype(str), ["-1", "-1.0"]).any()
         )
         raise _one_class(labels, hint)
     return labels
+
+
+def only_classes(classes: dict[Any, str | None], n_rows: int) -> Labels:
+    """Classes that are known by their names, and no label."""
+    nothing = np.empty(0, dtype=np.int64)
+    values = list(classes)
+    labels = _coded(np.arange(len(values)), _narrow(values), n_rows)
+    return replace(labels, rows=nothing, codes=nothing)
+
+
+def with_classes(labels: Labels, classes: dict[Any, str | None]) -> Labels:
+    """The same labels, with classes that none of them has yet."""
+    known = labels.classes.tolist()
+    # On the command line names are texts, whatever the labels are.
+    values = {str(value): value for value in known}
+    fresh = [value for value in classes if value not in known and str(value) not in values]
+    if not fresh:
+        return labels
+    together = _coded(np.arange(len(known) + len(fresh)), _narrow([*known, *fresh]), labels.n_rows)
+    places = together.codes[: len(known)]
+    distribution = None
+    if labels.distribution is not None:
+        distribution = np.zeros((len(labels.rows), together.n_classes))
+        distribution[:, places] = labels.distribution
+    codes = places[labels.codes]
+    return replace(labels, classes=together.classes, codes=codes, distribution=distribution)
 
 
 def labels_from_pairs(

@@ -88,6 +88,10 @@ class Problem(Generic[AnyLabels]):
             return self.system.solved(alpha), 1
         return iterate(self.sums, alpha, radius, max_iter=settings.max_iter, tol=settings.tol)
 
+    def with_views(self, graph: Graph, sums: GramSums) -> Problem[AnyLabels]:
+        """The same labels on another graph over the same rows."""
+        return replace(self, views=(View(graph, sums),))
+
     def with_labels(self, labels: AnyLabels, targets: Iterable[np.ndarray]) -> Problem[AnyLabels]:
         """The same graphs with other labels; ``targets`` is their B, for each view."""
         both = zip(self.views, targets, strict=True)

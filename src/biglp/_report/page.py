@@ -329,6 +329,11 @@ def story(settings: Mapping[str, Any]) -> list[str]:
             f"{settings['leave_one_out_accuracy']:.0%} of the labels were found when each was "
             "left out."
         )
+    if named := settings.get("rows_labelled_by_names"):
+        sentences.append(
+            f"The names of the classes gave {named:,} rows their first labels, which count less "
+            "the more labels there are."
+        )
     if measured:
         errors = ", ".join(f"{error:.3g}" for error in settings["held_out_error"])
         sentences.append(
@@ -340,6 +345,11 @@ def story(settings: Mapping[str, Any]) -> list[str]:
 def about_estimate(settings: Mapping[str, Any]) -> list[str]:
     """Say how many rows are right, and how far that can be trusted."""
     estimate = settings.get("estimated_accuracy")
+    if estimate is None and settings.get("labelled_rows") == 0:
+        return [
+            "How many rows are right cannot be told from names alone: label some twenty rows that "
+            "biglp suggest names, and the next fit says it."
+        ]
     if estimate is None:
         return []
     following = estimate["next_labels"]

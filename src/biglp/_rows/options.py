@@ -40,6 +40,9 @@ class ReadOptions:
     columns "auto" refuses them too."""
     text: tuple[str, ...] = ()
     """Columns of sentences, whose words are counted: sparse rows, words after other features."""
+    text_model: str = "auto"
+    """What says what texts mean: a folder, "auto" for the one of the extra text where that is
+    installed, "none" for words alone."""
     dtype: str | None = None
     """By default the narrowest type that holds all columns of a Parquet or Arrow table, and float64
     for text formats."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,6 +19,8 @@ from biglp._core.blocks import cut_rows
 from biglp._core.errors import BadRowsError, BigLPError, ModelFileError, NonFiniteRowsError
 from biglp._core.threads import threads_of_one
 from biglp._files.local import FileStamp
+from biglp._transforms.base import RowTransform
+from biglp._transforms.text_model import Meaning
 
 if TYPE_CHECKING:
     from biglp._tables.kinds import Column
@@ -48,6 +50,8 @@ class Source(ABC):
     words_from: int | None = None
     """First feature of sparse rows that is a count of a word, where the input says so: all before
     it are columns of a table, it and all after it are words."""
+    views: Mapping[str, RowTransform] = {}
+    """Other views of the same rows, by name: what their chains begin with."""
     part_bytes: int = 0
     """Memory that each worker may hold beside its block while it reads."""
     decoding_bytes: int = 0
@@ -388,6 +392,18 @@ class Encoding:
             ("text_columns", [column.name for column in columns if column.sparse]),
         ):
             object.__setattr__(self, attribute, value)
+
+    @property
+    def views(self) -> dict[str, RowTransform]:
+        """What other views of the rows begin with, by their names."""
+        starts, used, end = [], "", 0
+        for column in self.columns or ():
+            model, n_tokens = column.tokens
+            end += column.width
+            if n_tokens:
+                starts.append(end - n_tokens)
+                used = model
+        return {"meaning": Meaning(used, starts=np.array(starts))} if starts else {}
 
     def column(self, name: str) -> Column | None:
         """The column of that name, or None."""

@@ -112,7 +112,7 @@ def make_encoding(files: Sequence[TableFile], options: ReadOptions) -> Encoding:
         # The words of free text are counted where nothing else of a table can be a feature.
         sentences = [n for n in left_out if summaries[n].free_text]
         if guess and sentences and not columns and not lists:
-            columns = [Words(name) for name in sentences]
+            columns = [Words.counted_by(name, options.text_model) for name in sentences]
             left_out = {name: why for name, why in left_out.items() if name not in sentences}
     if not columns and not lists:
         reasons = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
@@ -324,7 +324,8 @@ def _decide(
             f"{files[0].name}: columns {some(unknown)} have no value at all, so there is no mean "
             "to fill them with; leave them out (drop=, --drop)."
         )
-    return [*columns, *map(Words, options.text)], left_out, summaries
+    words = [Words.counted_by(name, options.text_model) for name in options.text]
+    return [*columns, *words], left_out, summaries
 
 
 def _category_column(name: str, levels: Levels, options: ReadOptions) -> Column:

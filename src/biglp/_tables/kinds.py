@@ -11,10 +11,12 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy import sparse
 
 from biglp._core import Registry
 from biglp._core.arrays import Rows, as_numpy
 from biglp._tables.number_styles import NumberStyle
+from biglp._transforms.text_model import find_text_model, text_model
 
 # What Arrow columns hold, and their values as numbers and text -----------------------------------
 
@@ -188,6 +190,11 @@ class Column(ABC):
     def width(self) -> int:
         """Number of features."""
         return len(self.feature_names)
+
+    @property
+    def tokens(self) -> tuple[str, int]:
+        """Text model whose tokens its last features count, and how many these are."""
+        return "", 0
 
     @property
     def plain(self) -> bool:
@@ -565,18 +572,35 @@ class Words(Column):
     expects = "texts"
     sparse: ClassVar[bool] = True
     n_words: int = N_WORDS
+    model: str = ""
+    """Text model whose tokens are counted after the words; none of them with "".
+    See :mod:`biglp._transforms.text_model`."""
+    n_tokens: int = 0
 
     @property
     def feature_names(self) -> tuple[str, ...]:
         """None: a hash has no word."""
         return ()
 
+    @classmethod
+    def counted_by(cls, name: str, model: str) -> Self:
+        """The words of a column, and the tokens of a text model: see ``ReadOptions.text_model``."""
+        if model == "none" or (model == "auto" and find_text_model(model) is None):
+            return cls(name)
+        return cls(name, model=model, n_tokens=len(text_model(model).table))
+
     @property
     def width(self) -> int:
-        return self.n_words
+        return self.n_words + self.n_tokens
+
+    @property
+    def tokens(self) -> tuple[str, int]:
+        return self.model, self.n_tokens
 
     def describe(self) -> str:
         """Say what is counted."""
+        if self.model:
+            return "text: its words are counted, and what they mean is looked up"
         return "text: its words are counted"
 
     def takes(self, kind: Any) -> bool:
@@ -592,7 +616,10 @@ class Words(Column):
 
     def sparse_rows(self, values: Any) -> Rows:
         sentences = ["" if value is None else value for value in text(values).to_pylist()]
-        return _vectorizer(self.n_words).transform(sentences)
+        words = _vectorizer(self.n_words).transform(sentences)
+        if not self.model:
+            return words
+        return sparse.hstack([words, text_model(self.model).counts(sentences)], format="csr")
 
 
 @lru_cache

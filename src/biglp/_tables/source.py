@@ -102,6 +102,10 @@ def open_tables(files: Sequence[TableFile], options: ReadOptions) -> Source:
     while encoding is None:
         try:
             encoding = make_encoding(files, options)
+            if store is None and encoding.views and (options.cache == "auto" or stamps):
+                # Texts are taken apart once, not in every sweep.
+                store = None if options.cache == "never" else CacheStore(name, stamps, options)
+                encoding = encoding if store is None else store.find() or encoding
             if store is None:
                 break
             needed = n_rows * row_bytes(encoding)
@@ -258,7 +262,7 @@ def probe_table(files: Sequence[TableFile], options: ReadOptions, wanted_rows: i
     source: Source
     if words:
         source = CsrSource(sparse.vstack(parts, format="csr"))
-        source.words_from = encoding.words_from
+        source.words_from, source.views = encoding.words_from, encoding.views
     else:
         rows = np.concatenate(parts)
         source = ArraySource(np.nan_to_num(rows, copy=False) if rows.dtype.kind == "f" else rows)
@@ -363,7 +367,7 @@ class TabularSource(Source):
         self._files = tuple(files)
         self.encoding = encoding
         self.feature_names = encoding.feature_names
-        self.words_from = encoding.words_from
+        self.words_from, self.views = encoding.words_from, encoding.views
         self.is_sparse = encoding.words_from is not None
         self.stamps = tuple(file.stamp for file in files if file.stamp is not None)
         self._parts = [

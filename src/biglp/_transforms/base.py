@@ -58,6 +58,15 @@ class RowTransform(ABC):
         return {}
 
     @property
+    def n_bytes(self) -> int:
+        """Memory that it takes beside the rows, where that counts."""
+        return 0
+
+    def without(self, rows: Rows) -> Rows:
+        """Rows without what it reads of them: for other views of these."""
+        return rows
+
+    @property
     def embeds(self) -> bool:
         """Whether the features that come out are others than those that go in.
 
@@ -88,6 +97,8 @@ TRANSFORMS: Registry[type[RowTransform]] = Registry(
         "scale": "biglp._transforms.scale:Scale",
         "parts": "biglp._transforms.scale:Parts",
         "project": "biglp._transforms.project:Project",
+        "meaning": "biglp._transforms.text_model:Meaning",
+        "views": "biglp._transforms.views:Views",
     }
 )
 """Every transform by its name: one line each."""
@@ -148,6 +159,13 @@ class Chain:
         for transform in self.transforms:
             facts |= transform.describe()
         return facts
+
+    @property
+    def views(self) -> list[str]:
+        """Names of the views that rows have side by side; of one, that of the rows."""
+        return (
+            list(getattr(self.transforms[-1], "chains", ["rows"])) if self.transforms else ["rows"]
+        )
 
     @property
     def scaling(self) -> str:
@@ -239,3 +257,8 @@ class Fill(RowTransform):
 
     def width(self, n_features: int) -> int:
         return n_features
+
+
+def below(state: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Arrays whose names begin with a prefix, without that."""
+    return {name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)}

@@ -11,7 +11,6 @@ from biglp.cli.options import Inputs, Options, local_path, output_to, with_optio
 
 PAGE = group(
     "Page",
-    classes=Parameter(None, "Classes, in the order of their keys.", "A,B,...", read=column_names),
     show=Parameter(None, "Columns to show beside each row.", "A,B,...", read=column_names),
     images=Parameter(
         None, "Folder of the pictures whose paths are in a column.", "FOLDER", read=Path
@@ -72,7 +71,8 @@ def label(
     folder = output or path.with_name(f"{path.stem.removesuffix('.labels')}-out")
     arguments = job_arguments(inputs, folder, reading, machine, method=method)
     job = FitJob(**{**arguments, **given, "labels": answers, "command": None})
-    wanted = Wanted(job, tuple(page.show or ()), page.images, page.shape, tuple(page.classes or ()))
+    classes = tuple(map(str, method.classes or ()))
+    wanted = Wanted(job, tuple(page.show or ()), page.images, page.shape, classes)
 
     def began(url: str) -> None:
         if not printing.quiet:

@@ -102,7 +102,11 @@ def show_summary(summary: dict[str, Any]) -> None:
             notes = f"{len(dropped):,} columns (biglp inspect says which and why)"
         console.print(f"Left out: {escape(notes)}", soft_wrap=True)
     if texts := settings.get("text_columns"):
-        console.print(f"Words are counted in {escape(', '.join(texts))}.", soft_wrap=True)
+        understood = ", and what they mean is looked up" if settings.get("views") else ""
+        columns = escape(", ".join(texts))
+        console.print(f"Words are counted in {columns}{understood}.", soft_wrap=True)
+    if named := settings.get("rows_labelled_by_names"):
+        console.print(f"{named:,} rows got their first labels from the names of the classes.")
     if settings:
         console.print(escape(about_method(settings, summary.get("given"))))
         for line in about_evidence(settings):

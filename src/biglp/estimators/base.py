@@ -30,7 +30,7 @@ from biglp._report.page import Content, Step, report_html, short_html
 from biglp._rows import Source, as_source
 from biglp._rows.source import explained
 
-READING = ("columns", "drop", "categorical", "missing", "text")
+READING = ("columns", "drop", "categorical", "missing", "text", "text_model")
 """Parameters that say how the columns of a table become features."""
 EVERY = (
     Step("Keep the model, and label new rows.", 'model.save("model.biglp")\nmodel.predict(X)'),

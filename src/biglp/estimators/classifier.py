@@ -22,6 +22,7 @@ from biglp._labels.labels import (
     given_weights,
     merged_labels,
     n_columns,
+    only_classes,
     read_distributions,
     unlabelled,
     weighted,
@@ -94,6 +95,11 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         wide rows such as images where these hold most of the variance, and none elsewhere.
     effort : {"fast", "balanced", "best"}
         What may be spent for accuracy; ``report_["left_out"]`` says what more would cost and bring.
+    classes : list, dict or None
+        Names of the classes. Where texts are understood (``text_model``), rows get their first
+        labels from these alone: a dict has a description of each class, by the value of its
+        label; a list is taken for descriptions where there is no label at all, and names the
+        columns of label distributions.
     solver : {"closed_form", "iterative"}
         Exact solution, or Algorithm S.5 of the paper.
     max_iter, tol : int, float
@@ -134,6 +140,9 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         refuses them. Arrays have no "auto": missing values are refused, or filled with "mean".
     text : list of str, optional
         Columns of sentences whose words are counted; without it they are left out.
+    text_model : str, default="auto"
+        What says what texts mean, beside their words: a folder as model2vec saves it, "auto" for
+        that of ``biglp[text]`` where it is installed, or "none".
 
     Attributes
     ----------
@@ -185,6 +194,7 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         clamp: str = "soft",
         scaling: str = "auto",
         projection: int | str = "auto",
+        classes: Any = None,
         solver: str = "closed_form",
         max_iter: int = 10_000,
         tol: float = 1e-7,
@@ -203,6 +213,7 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         categorical: str = "auto",
         missing: str = "auto",
         text: Any = None,
+        text_model: str = "auto",
         metadata: Any = None,
         effort: str = "balanced",
     ) -> None:
@@ -216,6 +227,7 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         self.clamp = clamp
         self.scaling = scaling
         self.projection = projection
+        self.classes = classes
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
@@ -234,6 +246,7 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         self.categorical = categorical
         self.missing = missing
         self.text = text
+        self.text_model = text_model
         self.metadata = metadata
         self.effort = effort
 
@@ -260,7 +273,7 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         settings = {"n_landmarks": k, "alpha": 0.01, "class_balance": "share", "scaling": "none"}
         return cls(**{**settings, **PAPER_METHODS[method], **changes})
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from all rows and the labels of some.
 
         Parameters
@@ -278,15 +291,13 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         sample_weight : array of shape (n_rows,), optional
             Confidence of each label: one of weight 2 is that label twice, one of weight 0 is none.
             Weights of unlabelled rows are ignored: all rows shape the graph alike.
-        classes : array of shape (n_classes,), optional
-            What the columns of label distributions stand for; 0 to n_classes − 1 by default.
         """
-        for warning in self._fit(X, y, sample_weight, classes):
+        for warning in self._fit(X, y, sample_weight):
             warnings.warn(warning, stacklevel=2)
         return self
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None, later: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, later: Any = None
     ) -> list[BigLPWarning]:
         """Fit, and return what the user should know; ``later`` rows and labels replace those of y.
 
@@ -299,8 +310,13 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
             X, reading = X if named.files is None else named.files, reading | named.not_features
         source = self._source(X, reset=True, **reading)
         n_rows = source.n_rows
-        if named is None or not named.anywhere:
-            read = LabelsRead(encode_labels(y, n_rows, sample_weight, classes))
+        classes = settings.answer.classes
+        if classes is not None and (named is None or not named.anywhere) and no_label(y):
+            read = LabelsRead(only_classes(classes, n_rows))
+        elif named is None or not named.anywhere:
+            columns = list(classes) if classes is not None and n_columns(y) > 1 else None
+            least = 2 if classes is None else 1  # others may be known by their names
+            read = LabelsRead(encode_labels(y, n_rows, sample_weight, columns, least=least))
         else:
             read = named.gather(n_rows)
             if sample_weight is not None:
@@ -315,10 +331,11 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
                 )
             merged, _ = merged_labels(read.labels, *later)
             read = replace(read, labels=merged)
-        labels = read.labels
-        sink = ArraySink(labels.classes, n_rows, working_dtype(source.dtype), source.device)
         with self._working() as engine:
-            fitted = Pipeline(engine, settings).fit(source, labels, sink)
+            pipeline = Pipeline(engine, settings)
+            labels = pipeline.with_names(source, read.labels)
+            sink = ArraySink(labels.classes, n_rows, working_dtype(source.dtype), source.device)
+            fitted = pipeline.fit(source, labels, sink)
         self._model, self._problem, self.n_iter_ = fitted.model, fitted.problem, fitted.n_iter
         self._held_out = fitted.held_out
         for graph in (view.graph for view in self._problem.views):
@@ -501,3 +518,8 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
 
     def _loaded(self) -> None:
         self.classes_ = self._model.classes
+
+
+def no_label(y: Any) -> bool:
+    """Whether y holds no label at all."""
+    return y is None or (n_columns(y) <= 1 and bool(unlabelled(as_column(y)).all()))

@@ -83,6 +83,9 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         refuses them. Arrays have no "auto": missing values are refused, or filled with "mean".
     text : list of str, optional
         Columns of sentences whose words are counted; without it they are left out.
+    text_model : str, default="auto"
+        What says what texts mean, beside their words: a folder as model2vec saves it, "auto" for
+        that of ``biglp[text]`` where it is installed, or "none".
 
     Attributes
     ----------
@@ -132,6 +135,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         categorical: str = "auto",
         missing: str = "auto",
         text: Any = None,
+        text_model: str = "auto",
         effort: str = "balanced",
     ) -> None:
         self.factor = factor
@@ -154,6 +158,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         self.categorical = categorical
         self.missing = missing
         self.text = text
+        self.text_model = text_model
         self.effort = effort
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

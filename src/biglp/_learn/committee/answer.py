@@ -18,10 +18,11 @@ import numpy as np
 from biglp._algebra.balance import class_mass
 from biglp._algebra.spreading import leave_one_out, left_alone
 from biglp._core.arrays import Array, Rows, check_finite, is_torch, like, namespace
+from biglp._graph.views import OneView
 from biglp._labels.labels import OwnLabels
 from biglp._learn.base import Predictor
 from biglp._learn.committee import MEMBERS
-from biglp._learn.committee.member import Member, MemberFit, MemberModel, TrainingSet
+from biglp._learn.committee.member import LinearModel, Member, MemberFit, MemberModel, TrainingSet
 from biglp._learn.committee.starting_weights import STARTING_WEIGHTS, Starts
 
 # --------------------------------------------------------------------------------------------------
@@ -135,8 +136,20 @@ class WeightedModel(NamedTuple):
 
     member: str
     model: MemberModel
+    columns: slice | None  # what it sees of a row, where that is not all
     scale: float
     weight: float
+
+
+def widened(model: MemberModel, view: OneView | None) -> tuple[MemberModel, slice | None]:
+    """What a member has learnt on one view, as it is asked of rows of all, and what it sees."""
+    if view is None or view.places is None:
+        return model, None
+    if model.coefficients is not None:
+        return GraphModel(view.widen_coefficients(model.coefficients)), None
+    if model.slopes is not None and model.intercepts is not None:
+        return LinearModel(view.widen_slopes(model.slopes), model.intercepts), None
+    return model, view.columns
 
 
 @dataclass(frozen=True)
@@ -185,7 +198,7 @@ class CommitteePredictor(Predictor):
                 logits = lines[:, n_lines : n_lines + c]
                 n_lines += c
             else:
-                logits = one.model.of(rows)
+                logits = one.model.of(rows if one.columns is None else rows[:, one.columns])
             logits = one.weight * scaled_logits(logits, one.scale)
             if total is None:
                 total = logits + like(logits, self.bias)
@@ -212,6 +225,9 @@ class CommitteePredictor(Predictor):
             "scales": np.array([one.scale for one in self.models]),
             "weights": np.array([one.weight for one in self.models]),
         }
+        if any(one.columns is not None for one in self.models):
+            bounds = [one.columns or slice(-1, -1) for one in self.models]
+            arrays["columns"] = np.array([[each.start, each.stop] for each in bounds])
         for number, one in enumerate(self.models):
             arrays |= {f"{number}.{name}": array for name, array in one.model.state().items()}
         return arrays
@@ -221,10 +237,14 @@ class CommitteePredictor(Predictor):
         """Rebuild from :meth:`state`."""
         models = []
         facts = (state["members"].tolist(), state["scales"].tolist(), state["weights"].tolist())
+        bounds = state["columns"].tolist() if "columns" in state else [[-1, -1]] * len(facts[0])
         for number, (member, scale, weight) in enumerate(zip(*facts, strict=True)):
+            columns = slice(*bounds[number]) if bounds[number][0] >= 0 else None
             prefix = f"{number}."
             arrays = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-            models.append(WeightedModel(member, MEMBERS[member].model(**arrays), scale, weight))
+            models.append(
+                WeightedModel(member, MEMBERS[member].model(**arrays), columns, scale, weight)
+            )
         return cls(state["bias"], tuple(models))
 
 

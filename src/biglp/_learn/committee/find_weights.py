@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
+from biglp._graph.views import OneView
 from biglp._learn.committee.answer import scaled_logits
 from biglp._learn.committee.member import Member, MemberFit, usual_size
 
@@ -72,6 +73,14 @@ class Trained:
     # (c,): what its logits hold of the classes' shares among the labels, which is taken off
     log_shares: np.ndarray | None = None
     kind: str = ""  # its name in model files
+    view: OneView | None = None  # what it learnt from
+
+    @property
+    def name(self) -> str:
+        """Its name in the report."""
+        if self.view is None or self.view.places is None:
+            return self.member.name
+        return f"{self.member.name} ({self.view.name})"
 
 
 def find_weights(
@@ -143,7 +152,7 @@ def find_weights(
             accuracies[number] = float(hits.sum() / truth.sum())
     report = [
         {
-            "member": one.member.name,
+            "member": one.name,
             "what": one.member.words,
             "graph": one.member.says_graph,
             "weight": float(weight),

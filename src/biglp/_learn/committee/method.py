@@ -15,12 +15,13 @@ from biglp._core.arrays import to_numpy
 from biglp._core.size import EFFORTS, SKLEARN, Cost, Size, add_up
 from biglp._core.threads import threads_of_one
 from biglp._graph.features import not_taken
+from biglp._graph.views import views_of
 from biglp._labels.doubts import LOOKED_AT_BEFORE, PROBABLY, WRONG_BEFORE, LabelDoubts, find_doubts
 from biglp._labels.labels import Labels
 from biglp._learn.accuracy import ALARM, TINY, HeldOutLabels, estimate_accuracy, unseen_share
 from biglp._learn.base import SAMPLE, HeldOut, LearnResult, Method, Problem
 from biglp._learn.committee import MEMBERS
-from biglp._learn.committee.answer import CommitteePredictor, WeightedModel, scaled_logits
+from biglp._learn.committee.answer import CommitteePredictor, WeightedModel, scaled_logits, widened
 from biglp._learn.committee.find_weights import Trained, find_weights
 from biglp._learn.committee.member import DECISIVE, PLENTY, TrainingSet, usual_size
 from biglp._learn.committee.starting_weights import STARTING_WEIGHTS
@@ -40,6 +41,9 @@ TRUSTED_LABELS = 30
 SIDE_BY_SIDE = 1000
 """Landmarks from which on members that use the graph learn in threads: below that they take less
 time than threads take from each other."""
+VIEW_SHARE = 0.7
+"""What the members of a view start with where there are several, of what they have alone."""
+SHARE_STEPS, EQUAL_PART = 30, 0.3
 WIDEST = 0.2
 """Width of the 90 % interval up to which the estimate of accuracy is something to go by."""
 
@@ -99,40 +103,63 @@ class CommitteeMethod(Method):
             prior = labels.counts + IMAGINED_LABELS
             prior = prior / prior.sum()
         log_prior = np.log(prior) - np.log(prior).mean()
-        evidence = TrainingSet.of(problem)
-        asked = [(kind, one) for kind in MEMBERS for one in MEMBERS[kind].candidates(evidence)]
+        # Every view of the rows has members of its own.
+        views, sets = views_of(graph, problem.sums, len(labels.rows)), []
+        for view in views:
+            alone = problem if view.places is None else problem.with_views(view.graph, view.sums)
+            sets.append(TrainingSet.of(alone))
+        evidence = sets[0]
+        asked = [
+            (view, own, kind, one)
+            for view, own in zip(views, sets, strict=True)
+            for kind in MEMBERS
+            for one in MEMBERS[kind].candidates(own)
+        ]
 
         # Members that use the graph learn in threads, where they take the longest. They spend their
         # time in matrix products and solves, with one BLAS thread each: the numbers are those that
         # they would find one after the other.
         n_threads = min(graph.engine.n_threads, graph.engine.most_at_once)
         many = len(problem.sums.totals) >= SIDE_BY_SIDE and n_threads > 1
-        if many and type(problem.system) in (DenseSystem, SparseSystem):
+        if many and type(evidence.problem.system) in (DenseSystem, SparseSystem):
             with threads_of_one(min(n_threads, KEPT_FACTORS)) as pool:
-                waiting = [pool.submit(one.learn, evidence) for _, one in asked if one.says_graph]
-                others = [one.learn(evidence) for _, one in asked if not one.says_graph]
+                waiting = [
+                    pool.submit(one.learn, own) for _, own, _, one in asked if one.says_graph
+                ]
+                others = [one.learn(own) for _, own, _, one in asked if not one.says_graph]
             graphs, rest = iter(waiting), iter(others)
-            fits = [next(graphs).result() if one.says_graph else next(rest) for _, one in asked]
+            fits = [next(graphs).result() if one.says_graph else next(rest) for *_, one in asked]
         else:
-            fits = [one.learn(evidence) for _, one in asked]
+            fits = [one.learn(own) for _, own, _, one in asked]
 
-        by_graph = [fit for (_, one), fit in zip(asked, fits, strict=True) if one.says_graph]
         # The graph of a table may be in clusters: that of the largest α tells.
+        by_graph = [
+            fit
+            for (view, _, _, one), fit in zip(asked, fits, strict=True)
+            if one.says_graph and view is views[0]
+        ]
         if by_graph and evidence.kind == "table" and usual_size(by_graph[-1].sample) > DECISIVE:
             evidence = replace(evidence, kind="clusters")
-        # Weights w₀, on a log scale of the labels a class; the prior's is the last.
+        # Weights w₀, on a log scale of the labels a class; the prior's is the last. Views see the
+        # same rows: what they say together is less than their sum.
+        share = 1.0 if len(views) == 1 else VIEW_SHARE
         plenty = np.log(max(len(labels.rows) / labels.n_classes, 1.0)) / np.log(PLENTY)
-        starts = [one.starts or (STARTING_WEIGHTS[one.name],) for _, one in asked]
+        starts = [one.starts or (STARTING_WEIGHTS[one.name],) for *_, one in asked]
+        rows = [evidence.kind if view is views[0] else own.kind for view, own, *_ in asked]
         *starting, of_prior = (
             sum(
                 float(few + min(plenty, 1.0) * (many - few))
-                for few, many in (of_kind[evidence.kind] for of_kind in each)
+                for few, many in (of_kind[kind] for of_kind in each)
             )
-            for each in (*starts, (STARTING_WEIGHTS["prior"],))
+            for each, kind in zip(
+                (*starts, (STARTING_WEIGHTS["prior"],)), (*rows, evidence.kind), strict=True
+            )
         )
         everybody = trained = [
-            Trained(one, fit, start, evidence.log_counts if one.says_shares else None, kind)
-            for (kind, one), fit, start in zip(asked, fits, starting, strict=True)
+            Trained(
+                one, fit, share * start, own.log_counts if one.says_shares else None, kind, view
+            )
+            for (view, own, kind, one), fit, start in zip(asked, fits, starting, strict=True)
         ]
         told = log_prior, evidence.part.codes, evidence.labelled.given, of_prior
         weights = find_weights(trained, *told)
@@ -152,12 +179,24 @@ class CommitteeMethod(Method):
         answer = CommitteePredictor(
             bias=sum(weight * bias for weight, bias in shifts) + of_prior * log_prior,
             models=tuple(
-                WeightedModel(one.kind, one.fit.model, float(scale), float(weight))
+                WeightedModel(
+                    one.kind, *widened(one.fit.model, one.view), float(scale), float(weight)
+                )
                 for one, scale, weight in zip(trained, weights.scales, of_members, strict=True)
             ),
         )
+        guessed = evidence.part.guessed
+        people = np.ones(len(evidence.part.rows), bool) if guessed is None else ~guessed
+        sample = evidence.sample_features, evidence.sample_rows
+        if len(views) > 1:
+            rows_of_all = problem.sample_rows
+            sample = to_numpy(graph.features.of_rows(rows_of_all)), to_numpy(rows_of_all)
+        if settings.balance == "auto" and not people.any():
+            # As many rows of each class are named, whatever its share is: that is told by the rows.
+            probabilities = np.asarray(to_numpy(answer.outputs(*sample)[0]), dtype=np.float64)
+            answer = replace(answer, bias=answer.bias + np.log(class_shares(probabilities)))
         if settings.balance == "share":  # a sample of rows gets the shares of the labels
-            predicted, _ = answer.outputs(evidence.sample_features, evidence.sample_rows)
+            predicted, _ = answer.outputs(*sample)
             logs = np.log(np.maximum(to_numpy(predicted), LEAST_CHANCE)).astype(np.float64)
             offsets = share_offsets(logs, mean_label(labels.counts))
             answer = replace(answer, bias=answer.bias - offsets)
@@ -171,7 +210,7 @@ class CommitteeMethod(Method):
         for one in everybody:
             if one not in trained and one.fit.model.row_seconds > 0:
                 seconds = labels.n_rows * one.fit.model.row_seconds
-                left_out.append(not_taken(one.member.name, 0, 1, seconds, points))
+                left_out.append(not_taken(one.name, 0, 1, seconds, points))
         left_out += [not_taken(*fit.left_out, None) for fit in fits if fit.left_out]
         of_graph = sum(
             weight for one, weight in zip(trained, of_members, strict=True) if one.member.says_graph
@@ -189,20 +228,30 @@ class CommitteeMethod(Method):
             "unlabelled_rows_helped": helped,
             "graph_share": float(of_graph) / everything if everything > 0 else 0.0,
             "left_out": left_out,
-            "spectral_radius": problem.system.radius,
-            **appraise(evidence, trained, answer, weights.shares),
+            "spectral_radius": evidence.problem.system.radius,
+            **appraise(evidence, trained, answer, weights.shares, people),
         }
-        held_out = HeldOut(evidence.part.rows, weights.shares)
+        if not people.all():  # what is guessed is no evidence
+            known = people & np.isfinite(weights.shares).all(axis=1)
+            right = weights.shares[known].argmax(axis=1) == evidence.part.codes[known]
+            report["held_out_labels"] = int(known.sum())
+            report["held_out_accuracy"] = float(right.mean()) if known.any() else None
+        held_out = HeldOut(evidence.part.rows[people], weights.shares[people])
         return LearnResult(answer, report, max(one.fit.n_iter for one in trained), held_out)
 
 
 def appraise(
-    evidence: TrainingSet, trained: list[Trained], answer: CommitteePredictor, held_out: np.ndarray
+    evidence: TrainingSet,
+    trained: list[Trained],
+    answer: CommitteePredictor,
+    held_out: np.ndarray,
+    people: np.ndarray,
 ) -> dict[str, Any]:
     """How many rows are right, and whether labels tell: facts for the report.
 
     ``trained``: the members behind the answer's models, in their order; ``held_out``: (l, c), class
-    probabilities of the labelled rows without their own labels; NaN where unknown.
+    probabilities of the labelled rows without their own labels; NaN where unknown; ``people``:
+    (l,), whether somebody has seen the row of a label.
     """
     problem, targets = evidence.problem, evidence.targets
     labels, sample = problem.labels, problem.graph.sample
@@ -212,8 +261,10 @@ def appraise(
         total += model.weight * scaled_logits(one.fit.sample, model.scale)
     probabilities = np.asarray(softmax(total, axis=1))
     unlabelled = probabilities[~among(sample.rows(SAMPLE), labels.rows)]
-    known = HeldOutLabels(held_out, targets)
-    estimate = estimate_accuracy(known, unlabelled, len(labels.rows))
+    known = HeldOutLabels(held_out[people], targets[people])
+    estimate = None
+    if people.any():
+        estimate = estimate_accuracy(known, unlabelled, len(labels.by_people.rows))
     narrow = False
     if estimate is not None:
         names = [str(name) for name in labels.classes.tolist()]
@@ -222,7 +273,9 @@ def appraise(
         low, high = estimate["interval"]
         narrow = high - low <= WIDEST
     each = targets @ (probabilities.mean(axis=0) / np.maximum(targets.sum(axis=0), TINY))
-    unseen = unseen_share(evidence.rows, each, evidence.sample_rows, problem.settings.seed)
+    unseen = None
+    if people.all():  # rows that names choose are all on the far side
+        unseen = unseen_share(evidence.rows, each, evidence.sample_rows, problem.settings.seed)
     covered = None if unseen is None else unseen < ALARM
     return {
         "estimated_accuracy": estimate,
@@ -230,6 +283,21 @@ def appraise(
         "labels_cover_rows": covered,
         "trustworthy": covered is not False and (narrow or len(labels.rows) == labels.n_rows),
     }
+
+
+def class_shares(probabilities: np.ndarray) -> np.ndarray:
+    """Shares of the classes among rows, times c, from probabilities of equal classes.  (c,).
+
+    Each step takes the mean of the probabilities under the shares of the step before (expectation
+    maximisation); a part of equal shares keeps a class that is found badly from being lost.
+    """
+    n_classes = probabilities.shape[1]
+    shares = np.full(n_classes, 1.0 / n_classes)
+    for _ in range(SHARE_STEPS):
+        weighed = probabilities * shares
+        weighed /= weighed.sum(axis=1, keepdims=True)
+        shares = (1.0 - EQUAL_PART) * weighed.mean(axis=0) + EQUAL_PART / n_classes
+    return np.asarray(shares * n_classes)
 
 
 def graph_helped(with_graph: np.ndarray, without: np.ndarray, truth: np.ndarray) -> bool | None:
