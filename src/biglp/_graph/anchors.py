@@ -38,11 +38,19 @@ from biglp._core.arrays import (
 from biglp._core.blocks import cut_rows
 from biglp._core.parameters import positive, positive_integer
 from biglp._core.settings import GraphSettings
-from biglp._core.size import EFFORTS, Cost, Size, left_out, pair_seconds
-from biglp._graph.factor import SWEEP_ENTRY, Factor
-from biglp._graph.features import DENSE_COLUMNS, Packed
+from biglp._core.size import EFFORTS
+from biglp._core.size import Cost
+from biglp._core.size import Size
+from biglp._core.size import left_out
+from biglp._graph.kernels import pair_seconds
+from biglp._graph.factor import SWEEP_ENTRY
+from biglp._graph.factor import Factor
+from biglp._graph.features import DENSE_COLUMNS
+from biglp._graph.features import Packed
+from biglp._graph.factor import landmarks_for
+from biglp._graph.features import not_taken
 from biglp._graph.graph import TrainingRows
-from biglp._graph.kernels import SEARCH_CELLS, SEARCH_ROWS, Search, scatter
+from biglp._graph.kernels import SEARCH_CELLS, SEARCH_ROWS, Search, pair_seconds, scatter
 from biglp._graph.landmarks import LandmarkFactor
 from biglp._rows.prepared import PreparedRows, Sample
 from biglp._transforms import Chain
@@ -100,12 +108,12 @@ class AnchorFactor(LandmarkFactor):
 
     def left_out(self, effort: str, n_rows: int) -> list[dict[str, Any]]:
         """Landmarks that a larger effort would have, where this one decided on their number."""
-        most = EFFORTS["best"].landmarks_for(n_rows)
-        if self.rank != EFFORTS[effort].landmarks_for(n_rows) or self.rank >= most:
+        most = landmarks_for(EFFORTS["best"], n_rows)
+        if self.rank != landmarks_for(EFFORTS[effort], n_rows) or self.rank >= most:
             return []  # the user's number, or fewer because rows repeat: more would not help
         seconds = (most - self.rank) * n_rows * pair_seconds(self.landmarks.shape[1])
         points = POINTS * ((1000 / self.rank) ** FALL - (1000 / most) ** FALL)
-        return [left_out("landmarks", self.rank, most, seconds, points)]
+        return [not_taken("landmarks", self.rank, most, seconds, points)]
 
     @cached_property
     def _search(self) -> Search:
