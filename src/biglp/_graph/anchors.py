@@ -38,17 +38,9 @@ from biglp._core.arrays import (
 from biglp._core.blocks import cut_rows
 from biglp._core.parameters import positive, positive_integer
 from biglp._core.settings import GraphSettings
-from biglp._core.size import EFFORTS
-from biglp._core.size import Cost
-from biglp._core.size import Size
-from biglp._core.size import left_out
-from biglp._graph.kernels import pair_seconds
-from biglp._graph.factor import SWEEP_ENTRY
-from biglp._graph.factor import Factor
-from biglp._graph.features import DENSE_COLUMNS
-from biglp._graph.features import Packed
-from biglp._graph.factor import landmarks_for
-from biglp._graph.features import not_taken
+from biglp._core.size import EFFORTS, Cost, Size
+from biglp._graph.factor import SWEEP_ENTRY, Factor, landmarks_for
+from biglp._graph.features import DENSE_COLUMNS, Packed, not_taken
 from biglp._graph.graph import TrainingRows
 from biglp._graph.kernels import SEARCH_CELLS, SEARCH_ROWS, Search, pair_seconds, scatter
 from biglp._graph.landmarks import LandmarkFactor
