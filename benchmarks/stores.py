@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import socket
 import subprocess
 import sys
 import tempfile
@@ -34,7 +35,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from dataset_server import closed_port
 from store_server import FAULTS, KEYS, Store, serving  # the server and the proxy of the tests
 
 FEATURES, CLASSES, FILE_BYTES = 128, 5, 64 << 20
@@ -189,7 +189,9 @@ class Bucket:
 @contextmanager
 def server() -> Iterator[Bucket]:
     """Run moto's server in a process of its own."""
-    port = closed_port()
+    with socket.socket() as free:  # a port that nobody listens on
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
