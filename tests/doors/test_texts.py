@@ -238,3 +238,46 @@ def test_texts_are_taken_apart_once(model, tmp_path, monkeypatch, of):
     fit = LowRankLabelPropagation(**options).fit(rows)
     assert (fit.transduction_ == names).mean() > 0.95
     assert len(counted) == len(table) + len(TOPICS)
+
+
+def embedded(n=900, width=48):
+    """Embeddings of three classes, and a vector for each class of the same space."""
+    rng = np.random.default_rng(4)
+    centres, names = rng.normal(size=(3, width)), rng.integers(0, 3, n)
+    rows = centres[names] + rng.normal(scale=1.5, size=(n, width))
+    lengths = np.exp(rng.normal(scale=0.3, size=(n, 1)))
+    vectors = {name: 3.0 * centre for name, centre in zip(TOPICS, centres, strict=True)}
+    return (rows * lengths).astype(np.float32), np.array(list(TOPICS))[names], vectors
+
+
+def test_vectors_of_classes_alone_label_embeddings(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows, names, vectors = embedded()
+    fit = LowRankLabelPropagation(class_vectors=vectors).fit(rows)
+    assert (fit.transduction_ == names).mean() > 0.95
+    assert fit.report_["estimated_accuracy"] is None
+    pd.DataFrame({"vector": list(rows), "size": rows[:, 0]}).to_parquet("rows.parquet")
+    pd.DataFrame({"class": list(vectors), "embedding": list(vectors.values())}).to_parquet(
+        "c.parquet"
+    )
+    words = ("fit", "rows.parquet", "--class-vectors", "c.parquet", "-o", "out")
+    outcome = run(*words, "--output-format", "csv")
+    assert outcome.exit_code == 0, outcome.output
+    assert (pd.read_csv("out/labels.csv")["label"] == names).mean() > 0.95
+
+
+@pytest.mark.parametrize(
+    ("vectors", "words"),
+    [
+        ({"a": [1.0, 2.0]}, "two classes or more"),
+        ({"a": [1.0, 2.0], "b": [1.0]}, "all of one length"),
+        ({"a": [1.0, 2.0], "b": [0.0, 0.0]}, "no direction"),
+        ({"a": [1.0, 2.0], "b": [2.0, 1.0]}, "rows of 48 numbers.*by the model that made the rows"),
+    ],
+)
+def test_vectors_that_cannot_be_used(vectors, words):
+    with pytest.raises(BigLPError, match=words):
+        LowRankLabelPropagation(class_vectors=vectors).fit(embedded(60)[0])
+    both = {**embedded(60)[2]}
+    with pytest.raises(BigLPError, match="say the same"):
+        LowRankLabelPropagation(class_vectors=both, classes=["a", "b"]).fit(embedded(60)[0])

@@ -196,6 +196,48 @@ def class_names(text: str) -> Any:
     return {name.strip(): description.strip() for name, description in lines}
 
 
+def class_vectors(text: str) -> Any:
+    """Read vectors of classes: a Parquet file with the columns class and embedding."""
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(text)
+        names, vectors = (table.column(name).to_pylist() for name in ("class", "embedding"))
+    except Exception as error:  # pyarrow raises many
+        raise ValueError(
+            f"{text} cannot be read ({error}); give a Parquet file with the columns class and "
+            "embedding."
+        ) from None
+    if len(set(names)) < len(names):
+        raise ValueError(f"{text} names a class twice; give one line for each class.")
+    return dict(zip(names, vectors, strict=True))
+
+
+def _class_vectors(name: str, value: Any) -> Any:
+    """Vectors by the class's value, as lists of numbers."""
+    if value is None:
+        return None
+    import numpy as np
+
+    if not isinstance(value, dict) or len(value) < 2:
+        raise ParameterError(
+            f"{name} must be a dict with a vector for each of two classes or more."
+        )
+    try:
+        vectors = {key: np.asarray(vector, dtype=np.float64) for key, vector in value.items()}
+    except (TypeError, ValueError):
+        vectors = {}
+    shapes = {vector.shape for vector in vectors.values()}
+    if len(shapes) != 1 or len(shape := next(iter(shapes))) != 1:
+        raise ParameterError(f"{name} must hold one vector of numbers a class, all of one length.")
+    if not all(np.isfinite(vector).all() and vector.any() for vector in vectors.values()):
+        raise ParameterError(
+            f"{name} holds a vector of {shape[0]} numbers that has no direction: NaN, infinity or "
+            "zeros throughout; make it again."
+        )
+    return {key: vector.tolist() for key, vector in vectors.items()}
+
+
 def _class_names(name: str, value: Any) -> Any:
     """Descriptions by the class's value; None stands for a class that is only named."""
     if value is None:
@@ -451,6 +493,14 @@ METHOD = group(
         "A,B,...|FILE",
         check=_class_names,
         read=class_names,
+    ),
+    class_vectors=Parameter(
+        None,
+        "Vectors of the classes, made as the rows' embeddings were: from these alone rows get "
+        "their first labels. A Parquet file with the columns class and embedding.",
+        "FILE",
+        check=_class_vectors,
+        read=class_vectors,
     ),
     solver=Parameter(
         "closed_form",

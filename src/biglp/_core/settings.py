@@ -48,8 +48,8 @@ class AnswerSettings:
     clamp: bool  # whether labelled rows keep exactly the labels they were given
     seed: int
     effort: str = DEFAULT_EFFORT
-    # The classes, by the values of their labels, with a description each or None
-    classes: dict[Any, str | None] | None = None
+    # The classes, by the values of their labels, with a description or a vector each, or None
+    classes: dict[Any, Any] | None = None
     # Whether no more than a few α are tried: where one is given, and by a committee
     few_alphas: bool = field(init=False)
     balance: str = field(init=False)  # the class balance; "given" for priors
@@ -101,6 +101,8 @@ class Settings:
                     f"factor={factor!r} has no rows to regress on; use LowRankLabelPropagation "
                     "with classes, or another factor."
                 )
+        if value["classes"] is not None and value["class_vectors"] is not None:
+            raise ParameterError("classes and class_vectors say the same; give one of them.")
         finer = value["factor_params"]
         if finer is not None and not isinstance(finer, Mapping):
             raise ParameterError(f"factor_params={finer!r} cannot be used; give a dict or None.")
@@ -141,7 +143,7 @@ class Settings:
             clamp=value["clamp"] == "hard",
             seed=seed,
             effort=effort,
-            classes=value["classes"],
+            classes=value["class_vectors"] or value["classes"],
         )
         return cls(graph, answer, value["memory"], sklearn)
 

