@@ -9,7 +9,7 @@ READY_DOCS  := $(VENV)/.ready-docs
 # Tests run in so many processes; a file's tests stay together, because they share clusters.
 JOBS ?= 2
 
-.PHONY: demo test lint docs reproduce bench campaign dist clean
+.PHONY: demo test lint docs words prose reproduce bench campaign dist clean
 
 demo: $(READY)
 	$(BIN)/biglp demo
@@ -29,6 +29,10 @@ docs: $(READY_DOCS)
 	    $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build/html
 	$(BIN)/python docs/_ext/check_site.py docs/_build/html
 
+# Words of each page beside docs/budget.toml, and how long its sentences are.
+words prose:
+	$(PYTHON) docs/_ext/prose.py $@
+
 # The paper's experiments: minutes with QUICK=--quick, hours without.
 reproduce: $(READY_TESTS)
 	$(BIN)/python -m paper reproduce all $(QUICK) -o reproduce-out
@@ -42,12 +46,12 @@ bench: $(READY_TESTS)
 	$(BIN)/python benchmarks/files.py 10M --memory 150MB --methods random,kmeans,anchors --keep
 	$(BIN)/python benchmarks/files.py 10M --memory 4GB --keep
 
-# Wheel and sdist: built twice, compared, and tried in an empty environment.
+# Wheels and sdist: built twice, compared, and tried in an empty environment.
 dist: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
 	$(BIN)/python packaging/try_dist.py dist
 
-# An hour of attacks at random; docs/trust.md says what they are. MINUTES=5 SEED=7 for another one.
+# An hour of attacks at random; docs/reliability.md says what they are. MINUTES=5 SEED=7 for another one.
 MINUTES ?= 60
 SEED    ?= 0
 campaign: $(READY_TESTS)

@@ -1,9 +1,10 @@
-"""Build wheel and sdist twice, compare them, and use the wheel where nothing else is.
+"""Build wheels and sdist twice, compare them, and use the wheels where nothing else is.
 
 Run with:  python packaging/try_dist.py dist
 
-The wheel is installed in an environment of its own, and everything runs in an empty folder outside
-the source tree: the demo, a fit and a prediction on a CSV file, and the labelling page.
+biglp's wheel is installed in an environment of its own, and everything runs in an empty folder
+outside the source tree: the demo, a fit and a prediction on a CSV file, texts with nothing but the
+names of their classes (the second wheel, what English words mean), and the labelling page.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ def build(out: Path) -> dict[str, str]:
         ["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True
     ).stdout.strip()
     known = {**os.environ, "SOURCE_DATE_EPOCH": when or "1700000000"}
-    command = [sys.executable, "-m", "build", "--outdir", str(out), str(ROOT)]
-    subprocess.run(command, env=known, check=True, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "build", "--outdir", str(out)]
+    for what in ([str(ROOT)], ["--wheel", str(ROOT / "packages" / "text-en")]):
+        subprocess.run([*command, *what], env=known, check=True, stdout=subprocess.DEVNULL)
     files = sorted(path for path in out.iterdir() if path.suffix in (".whl", ".gz"))
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
@@ -43,6 +45,21 @@ def write_customers(path: Path) -> None:
             left = row % 3 == 0
             known = ("yes" if left else "no") if row % 7 == 0 else ""
             writer.writerow([row % 50 + 100 * left, ("basic", "plus")[row % 2], known])
+
+
+def write_news(path: Path) -> None:
+    """Sentences about two things, and no label."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text"])
+        for row in range(400):
+            team, price = (
+                ("coach", "striker", "referee")[row % 3],
+                ("shares", "bank", "profit")[row % 3],
+            )
+            sport = f"the {team} won the match and the league in week {row}"
+            money = f"the {price} of the company rose on the market in week {row}"
+            writer.writerow([sport if row % 2 else money])
 
 
 def try_wheel(wheel: Path, folder: Path) -> None:
@@ -66,7 +83,11 @@ def try_wheel(wheel: Path, folder: Path) -> None:
     run("biglp", "fit", "customers.csv", "--label-column", "left", "-o", "out")
     run("biglp", "predict", "out/model.biglp", "customers.csv", "-o", "again.csv")
     run("biglp", "suggest", "out", "-n", "3")
-    run("python", "-m", "pip", "install", "--quiet", f"{wheel}[label]")
+    found = ("--find-links", str(wheel.parent))
+    run("python", "-m", "pip", "install", "--quiet", *found, f"{wheel}[label,text]")
+    write_news(work / "news.csv")
+    names = ("--text", "text", "--classes", "sports and games,business and money")
+    run("biglp", "fit", "news.csv", *names, "-o", "topics")
     print("$ biglp label customers.csv", flush=True)
     words = ["label", "customers.csv", "--classes", "yes,no", "--drop", "left", "--no-browser"]
     page = subprocess.Popen(
@@ -95,7 +116,7 @@ def main() -> None:
         for file in first:
             (out / file).write_bytes((folder / "first" / file).read_bytes())
             print(f"{file}: the same bytes twice, sha256 {first[file]}")
-        try_wheel(out / next(file for file in first if file.endswith(".whl")), folder)
+        try_wheel(out / next(name for name in first if re.match(r"biglp-.*whl$", name)), folder)
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Attacks on biglp at random, with a seed each: see ``docs/trust.md``."""
+"""Attacks on biglp at random, with a seed each: see ``docs/reliability.md``."""

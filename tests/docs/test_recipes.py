@@ -14,13 +14,13 @@ from biglp import LowRankLabelPropagation
 from cli_tools import run
 from helpers import blobs
 
-PAGE = Path(__file__).parents[2] / "docs" / "recipes.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("recipes.md", "clusters.md"))
 FEATURES = ["age", "visits", "spent"]
 
 
 def code(kind: str) -> list[str]:
-    page = PAGE.read_text(encoding="utf-8")
-    return re.findall(rf"^```[a-z]+ {kind}\n(.*?)^```", page, re.M | re.S)
+    return re.findall(rf"^```[a-z]+ {kind}\b.*?\n(.*?)^```", PAGE, re.M | re.S)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from copy import copy, deepcopy
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
@@ -200,3 +201,19 @@ def test_saved_models_say_the_same_and_the_other_kind_is_refused(tmp_path):
 
 
 DRAWS, LABELS = 5, 16
+
+
+def test_counts_of_words_are_words_however_they_are_stored():
+    rng = np.random.default_rng(0)
+    truth = np.arange(600) % 3
+    common = rng.gamma(1.0, 0.02, 400) * rng.gamma(2.0, 0.5, (600, 1))
+    own = np.repeat(np.eye(3)[truth] * 0.06, [133, 133, 134], axis=1)
+    counts = rng.poisson(common + own).astype(np.float32)
+    y = np.where(np.arange(600) < 9, truth, -1)
+    dense, csr = (
+        LowRankLabelPropagation(random_state=0).fit(rows, y)
+        for rows in (counts, sparse.csr_matrix(counts))
+    )
+    assert dense.report_["scaling"] == csr.report_["scaling"] == "text"
+    assert (dense.transduction_ == csr.transduction_).all()
+    assert (dense.predict(counts) == dense.transduction_).mean() > 0.99

@@ -39,7 +39,7 @@ def test_a_table_of_free_text_alone(here):
     frame, topic = articles(200)
     frame = frame[["text"]].assign(number=np.arange(200), topic=some_labels(topic, 40))
     frame.to_csv("news.csv", index=False)
-    arguments = ("news.csv", "--label-column", "topic")
+    arguments = ("news.csv", "--label-column", "topic", "--text-model", "none")
     found = json.loads(done("inspect", *arguments, "--json").stdout)
     assert found["columns"]["text"]["use"].startswith("text: its words are counted")
     assert found["columns"]["number"]["use"] == "left out: it counts the rows"

@@ -34,7 +34,7 @@ def rows_of(kind="dense", width=6):
     return rows if kind == "dense" else sparse.csr_matrix(np.where(rows > 1.0, rows, 0.0))
 
 
-def sample_of(rows, largest=25_000, seed=3, chain=None):
+def sample_of(rows, largest=25_000, seed=3, chain=Chain()):  # noqa: B008
     source = rows if isinstance(rows, Source) else as_source(rows)
     return Sample(source, np.dtype(np.float32), seed, largest, chain or Chain())
 

@@ -154,7 +154,7 @@ class Address:
             raise ParameterError(
                 f"host={self.host!r} can be reached from other machines, and what the page shows "
                 "crosses the network unencrypted. Use 127.0.0.1 with a tunnel (ssh -L) or a "
-                "reverse proxy, as docs/label.md shows, or add --i-know."
+                "reverse proxy, as docs/label-page.md shows, or add --i-know."
             )
 
     def listen(self) -> socket.socket:

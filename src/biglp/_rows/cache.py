@@ -44,7 +44,7 @@ from biglp._files.local import (
 from biglp._rows.npy_reader import RawFile
 from biglp._rows.options import ReadOptions
 from biglp._rows.source import SPARSE_BYTES, Encoding, Source, table_bytes
-from biglp._transforms.text_model import text_checksum
+from biglp._transforms.text_model import text_stamps
 from biglp._version import __version__
 
 logger = logging.getLogger("biglp")
@@ -114,7 +114,7 @@ class CacheStore:
             "categorical": options.categorical,
             "missing": options.missing,
             "text": options.text,
-            "text_model": text_checksum(options.text_model),
+            "text_model": text_stamps(options.text_model),
             "dtype": options.dtype and np.dtype(options.dtype).str,
             "encoding": options.encoding and options.encoding.to_json(),
             "layout": [options.delimiter, options.header, options.zero_based, options.n_features],

@@ -34,6 +34,7 @@ from biglp._transforms.base import RowTransform
 RARE = 1e-3
 """Share of all tokens at which a token counts half."""
 PACKAGE = "biglp_text_en"
+FILES = ("tokenizer.json", "model.safetensors")
 TYPES = {"I8": np.int8, "F16": np.float16, "F32": np.float32, "F64": np.float64, "I64": np.int64}
 MOST_CHARACTERS = 20_000
 """Of a longer text the beginning tells what it is about."""
@@ -63,11 +64,11 @@ def text_model(name: str) -> TextModel:
     return TextModel(folder)
 
 
-def text_checksum(name: str) -> str:
-    """Which model a name stands for; "" where that is none."""
-    if name == "none" or find_text_model(name) is None:
-        return ""
-    return text_model(name).checksum
+def text_stamps(name: str) -> list[tuple[int, int]]:
+    """Sizes and times of the files that a name stands for, which need not be read for that."""
+    folder = None if name == "none" else find_text_model(name)
+    files = [] if folder is None else [folder / file for file in FILES]
+    return [(file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
 
 
 class TextModel:
@@ -79,7 +80,7 @@ class TextModel:
     def __init__(self, folder: Path) -> None:
         from tokenizers import Tokenizer
 
-        files = [folder / name for name in ("tokenizer.json", "model.safetensors")]
+        files = [folder / name for name in FILES]
         missing = [file.name for file in files if not file.is_file()]
         if missing:
             raise ParameterError(
