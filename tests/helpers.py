@@ -129,16 +129,6 @@ def anchor_graph(X, L):
     return ref.normalised_graph(ref.anchor_graph(X, L, 1.5, NEAREST))
 
 
-def write_weighted_table(path, X, y, weights):
-    """Write rows, labels and their weights as a CSV file with the columns x0 …, y and w."""
-    names = [f"x{j}" for j in range(X.shape[1])]
-    lines = [",".join([*names, "y", "w"])]
-    for row, label, weight in zip(X.tolist(), y.tolist(), weights.tolist(), strict=True):
-        shown = ["", ""] if label < 0 else [str(label), str(weight)]
-        lines.append(",".join([*map(repr, row), *shown]))
-    path.write_text("\n".join(lines) + "\n")
-
-
 def automatic(factor):
     """An estimator that must find its own bandwidth and scaling."""
     return LowRankLabelPropagation(factor=factor, engine="serial", alpha=0.9, memory="1GB")

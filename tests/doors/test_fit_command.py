@@ -18,7 +18,7 @@ from biglp import LowRankLabelPropagation
 from biglp._fit import Pipeline
 from biglp._rows import InputFiles
 from cli_tools import done, failed, run
-from helpers import blobs, soft_problem, write_weighted_table
+from helpers import blobs, soft_problem
 from row_files import FEATURES, ROWS, found_labels, write
 
 OTHERS = ("model.biglp", "report.html", "summary.json")
@@ -241,7 +241,9 @@ def test_a_table_without_a_feature_is_refused_alike_everywhere(here, header, own
 
 def test_weights_in_a_table_are_no_feature_and_weigh_the_labels(here):
     X, y, _, weights, _ = soft_problem()
-    write_weighted_table(here / "rows.csv", X, y, weights)
+    table = pd.DataFrame(X).add_prefix("x")
+    table = table.assign(y=np.where(y < 0, "", y), w=np.where(y < 0, "", weights))
+    table.to_csv("rows.csv", index=False)
     common = ("fit", "rows.csv", "--label-column", "y", "-k", "20", "-q")
     fixed = ("--factor", "anchors", "--alpha", "0.9", "--class-balance", "none", "--clamp", "hard")
     written = ("--probabilities", "--output-format", "npy")

@@ -11,15 +11,12 @@ from scipy import sparse
 import reference as ref
 from biglp._core import NonFiniteRowsError, ParameterError, to_dense
 from biglp._graph import FACTORS, nearest_landmarks
-from helpers import blobs, blocks_of, model, settings_of, training_rows
+from helpers import blobs, model
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
 
 
 DTYPES = ("float32", "float64")
-
-
-STORAGE = {"dense": np.asarray, "csr": sparse.csr_matrix}
 
 
 def few_at_once():
@@ -71,45 +68,13 @@ class TestSearch:
 
 
 class TestAnchors:
-    @pytest.mark.parametrize("storage", STORAGE)
-    @pytest.mark.parametrize("n_nearest", [1, 3, 100])
-    def test_weights_are_those_of_the_reference(self, storage, n_nearest):
-        X, _, _ = blobs()
-        Z = FACTORS["anchors"](X[:20], 0.8, n_nearest).features(STORAGE[storage](X)).toarray()
-        expected = ref.anchor_weights(X, X[:20], 0.8, min(n_nearest, 20))
-        np.testing.assert_allclose(Z, expected, atol=1e-12)
-
     def test_far_rows_do_not_underflow(self):
         rows = np.array([[500, 1, 0]], dtype="float32")
         Z = FACTORS["anchors"](np.eye(3, dtype="float32"), 1e-3, 2).features(rows)
         np.testing.assert_allclose(Z.toarray(), [[1, 0, 0]])
 
 
-def graph_of(factor, X):
-    F = to_dense(factor.features(X))
-    F = F if factor.mixing is None else F @ factor.mixing
-    return F @ F.T
-
-
 class TestNystrom:
-    @pytest.mark.parametrize("storage", STORAGE)
-    @pytest.mark.parametrize("dtype", DTYPES)
-    def test_features_of_a_narrow_kernel_are_that_kernel(self, dtype, storage):
-        X, _, _ = blobs(dtype=dtype)
-        factor = FACTORS["nystrom"](X[:7], 0.5)
-        assert factor.mixing is not None  # which is left to the sums
-        found = factor.features(STORAGE[storage](X))
-        assert found.dtype == dtype
-        np.testing.assert_allclose(found, ref.gaussian_kernel(X, X[:7], 0.5), atol=TOLERANCE[dtype])
-
-    @pytest.mark.parametrize("sigma", [0.2, 1.5, 5.0])
-    def test_the_graph_is_exact_between_landmarks(self, sigma):
-        X, _, _ = blobs()
-        factor = FACTORS["nystrom"](X[:15], sigma)
-        assert (factor.mixing is None) == (sigma > 2)
-        expected = ref.gaussian_kernel(X[:15], X[:15], sigma)
-        np.testing.assert_allclose(graph_of(factor, X[:15]), expected, atol=1e-8)
-
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_eigenvalues_below_the_precision_of_the_rows_are_dropped(self, dtype):
         line = np.linspace(0, 1, 30, dtype=dtype)[:, None]
@@ -118,20 +83,6 @@ class TestNystrom:
         cutoff = 30 * np.finfo(dtype).eps * values.max()
         assert factor.rank == (values > cutoff).sum() < 30
         assert np.isfinite(factor.features(line)).all()
-
-
-class TestLinear:
-    @pytest.mark.parametrize("storage", STORAGE)
-    def test_features_are_rows_shifted_to_be_non_negative(self, storage):
-        X, _, _ = blobs()
-        X[:, 0] = np.abs(X[:, 0]) + 1
-        rows = training_rows(blocks_of(STORAGE[storage](X), 30))
-        factor = FACTORS["linear"].fit(rows, settings_of(model(factor="linear")).graph)
-        F = factor.features(STORAGE[storage](X))
-        np.testing.assert_allclose(F @ F.T, ref.linear_graph(X), atol=1e-10)
-        assert F.min() == 0
-        np.testing.assert_array_equal(F[:, 0], X[:, 0])
-        np.testing.assert_allclose(factor.features(X[:3] - 1), F[:3] - 1, atol=1e-12)
 
 
 FITTED = {
