@@ -39,7 +39,7 @@ N_ROWS, N_FEATURES, N_LABELLED = 3000, 8, 60
 Step = tuple[Path, str, int]
 """File (below the folder of biglp), qualified name and first line of a function."""
 IN_OPEN = 0x20
-STAMPS, SAMPLES = ("FileStamp.check", "FileStamp.of"), ("PreparedSource.take", "PreparedRows.take")
+STAMPS, SAMPLES = ("FileStamp.check", "FileStamp.of"), ("take_rows",)
 """Counted calls, by qualified names: modules may move."""
 
 

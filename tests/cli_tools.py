@@ -10,13 +10,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
+import psutil
 import typer.testing
 from typer.testing import CliRunner, Result
 
+from biglp._core import private_memory
 from biglp._graph import AnswerSweep
 
 _write_block = AnswerSweep.write_block
@@ -53,6 +57,23 @@ def run_python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
     )
+
+
+def watched(command: Iterable[object], folder: Path) -> tuple[int, int, str]:
+    """How a command ended, the most its Python processes took at once together, and its words."""
+    with open(folder / "said.txt", "wb") as said:
+        process = subprocess.Popen([*map(str, command)], cwd=folder, stdout=said, stderr=said)
+        parent, peak = psutil.Process(process.pid), 0
+        pythons, looked = [process.pid], 0.0
+        while process.poll() is None:
+            if time.monotonic() - looked > 0.1:
+                with suppress(psutil.Error):
+                    family = [parent, *parent.children(recursive=True)]
+                    pythons = [one.pid for one in family if "python" in one.name()]
+                looked = time.monotonic()
+            peak = max(peak, sum(private_memory(pid) for pid in pythons))
+            time.sleep(0.005)
+    return process.returncode, peak, (folder / "said.txt").read_text(errors="replace")
 
 
 class Process:

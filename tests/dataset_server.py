@@ -93,9 +93,3 @@ def serving() -> Iterator[Site]:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def closed_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])

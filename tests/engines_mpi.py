@@ -110,10 +110,6 @@ def main(scenario):
         disagree(engine, blocks)
     elif scenario == "fail-in-block":
         engine.sum_blocks(partial(bad, engine=engine), blocks)
-    elif scenario == "fail-alone":
-        if engine.rank == 1:
-            raise BadRowsError("this rank has no such file")
-        engine.sum_blocks(slow, many)
     elif scenario == "fail-as-command":
         try:
             engine.sum_blocks(partial(bad, engine=engine), blocks)

@@ -3,20 +3,16 @@
 import json
 import random
 import re
-import subprocess
 import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy import sparse
 
-from biglp._core import private_memory
+from cli_tools import watched
 from clusters import MPIEXEC
 
 MB = 1 << 20
@@ -66,22 +62,6 @@ def _from_files(shape: str, choose: random.Random, folder: Path) -> tuple[int, i
         code, peak, said = watched([*command, f"{budget}MB"], folder)
     assert code == 0, f"with the {budget} MB that it named: {said[-1500:]}"
     return budget, peak
-
-
-def watched(command: list[str], folder: Path) -> tuple[int, int, str]:
-    with open(folder / "said.txt", "w+b") as said:
-        process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=said)
-        parent, peak = psutil.Process(process.pid), 0
-        pythons, looked = [process.pid], 0.0
-        while process.poll() is None:
-            if time.monotonic() - looked > 0.1:
-                with suppress(psutil.Error):
-                    family = [parent, *parent.children(recursive=True)]
-                    pythons = [one.pid for one in family if "python" in one.name()]
-                looked = time.monotonic()
-            peak = max(peak, sum(private_memory(pid) for pid in pythons))
-            time.sleep(0.005)
-    return process.returncode, peak, (folder / "said.txt").read_text(errors="replace")
 
 
 def _program(shape: str, choose: random.Random) -> list[str]:

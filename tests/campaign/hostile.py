@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from campaign.budgets import watched
 from campaign.processes import ENDINGS, QUICK, run
+from cli_tools import watched
 
 MOST_BYTES = 900 << 20
 SECONDS = 60

@@ -194,16 +194,6 @@ def test_rows_in_any_memory_order_read_only_and_as_text():
         np.testing.assert_allclose(model().fit(rows, y).label_distributions_, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("scaling", ["standard", "minmax", "log", "table", "auto"])
-def test_rows_may_be_stored_otherwise_than_in_fit(scaling):
-    X, y, _ = blobs(n=150)
-    X = np.where(X > 0, X, 0.0)
-    for a, b in ((np.asarray, sparse.csr_matrix), (sparse.csr_matrix, np.asarray)):
-        for missing in ("auto", "mean") if a is np.asarray else ("auto",):
-            fitted = model(scaling=scaling, missing=missing).fit(a(X), y)
-            np.testing.assert_array_equal(fitted.predict(b(X)), fitted.predict(a(X)))
-
-
 @strict
 def test_extremes_of_numbers():
     X, y, _ = blobs(n=80, classes=2)

@@ -72,19 +72,6 @@ def test_corrected_labels_are_doubtful_no_more():
     np.testing.assert_array_equal(model.doubtful_labels().rows, again.rows)
 
 
-def test_labels_beyond_the_part_that_was_held_out(monkeypatch):
-    labels, wrong = planted()
-    for kind in ("DenseSystem", "Spectrum", "SparseSystem"):
-        monkeypatch.setattr(f"biglp._algebra.systems.{kind}.most_labelled", 120)
-    model = fitted(labels)
-    found = model.doubtful_labels(least=0.0)
-    assert found.n_checked == 300
-    assert average_precision(found, wrong) > 0.85
-    # More labels than are learnt from.
-    monkeypatch.setattr("biglp._fit.update.MOST_LEARNT", 100)
-    assert average_precision(model.doubtful_labels(), wrong) > 0.7
-
-
 def test_a_class_of_one_label_is_not_judged():
     labels, _ = planted(n_wrong=0)
     labels[7] = 55

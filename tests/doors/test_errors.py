@@ -73,7 +73,9 @@ def test_an_error_after_a_signal_is_its_consequence(
 def test_every_error_of_ours_has_an_exit_code_that_the_help_explains():
     kinds = BigLPError.__subclasses__()
     for kind in kinds:
-        kinds += [one for one in kind.__subclasses__() if one.__module__ == kind.__module__]
+        kinds += kind.__subclasses__()
+        if kind.__module__ != BigLPError.__module__:  # a private kind of one of these
+            continue
         code = code_of(kind("x"))
         assert code != UNEXPECTED, kind
         assert f" {code} " in EXIT_CODES, kind
@@ -205,8 +207,8 @@ for place in range(len(data) - 8 - length, len(data) - 8):
             file.write(data[:place] + bytes([other]) + data[place + 1 :])
         with suppress(BigLPError, ArithmeticError, ValueError, KeyError):
             (table,) = InputFiles("damaged.parquet").tables(ReadOptions())
+            table.extremes
             for name in table.schema.names:
-                table.extremes.get(name)
                 for batch in table.batches([name]):
                     pass
 """

@@ -73,24 +73,6 @@ def test_frames_as_they_are(table, tmp_path):
     assert np.abs(found.predict(frame) - truth * 2.0).mean() < 0.3
 
 
-def test_parameters_choose_the_columns(table):
-    frame, _, y = table
-    chosen = LowRankLabelPropagation(columns=["size"], missing="mean").fit(frame, y)
-    dropped = LowRankLabelPropagation(drop=["id", "when", "plan"], missing="mean").fit(frame, y)
-    np.testing.assert_array_equal(chosen.label_distributions_, dropped.label_distributions_)
-    assert chosen.report_["left_out_columns"] == {}
-    codes = frame[["size"]].assign(shop=pd.Categorical(np.arange(N) % 4))
-    for options, rows, error, message in (
-        ({"categorical": "error"}, frame, BadRowsError, "hold text, and features must be numbers"),
-        ({"categorical": "error", "missing": "mean"}, codes, BadRowsError, r"'shop' \(dictionary"),
-        ({"categorical": "hash"}, frame, ParameterError, "categorical='hash' is not known"),
-        ({"columns": ["age"]}, frame, ParameterError, "columns: data frame has no column 'age'"),
-        ({"drop": ["a"]}, np.eye(N), ParameterError, r"drop=.* means nothing for an array"),
-    ):
-        with pytest.raises(error, match=message):
-            LowRankLabelPropagation(**options).fit(rows, y)
-
-
 def test_frames_of_numbers_are_arrays_unless_a_column_is_none():
     rng = np.random.default_rng(1)
     frame = pd.DataFrame(rng.normal(size=(N, 3)) + np.arange(N)[:, None] % 2, columns=COLUMNS)

@@ -14,7 +14,6 @@ from biglp._core import BadRowsError, LabelError, MissingExtraError, ParameterEr
 from biglp._fit import GPU_LIBRARY_BYTES
 from biglp._labels import encode_labels
 from biglp._rows import PreparedRows, as_source
-from biglp._transforms import Chain
 from clusters import MPIEXEC
 from helpers import blobs, clear_rows, model
 
@@ -215,8 +214,8 @@ def data(dtype="float32", n=400):
     return tensor, tensor.float().numpy(), y
 
 
-def prepared(tensor, chain=Chain()):  # noqa: B008
-    return PreparedRows(as_rows(tensor), np.dtype(np.float32), chain, device=CPU)
+def prepared(tensor):
+    return PreparedRows(as_rows(tensor), np.dtype(np.float32), device=CPU)
 
 
 def test_rows_are_views_widened_where_they_are_worked_on():

@@ -41,11 +41,11 @@ def test_a_table_of_free_text_alone(here):
     frame.to_csv("news.csv", index=False)
     arguments = ("news.csv", "--label-column", "topic", "--text-model", "none")
     found = json.loads(done("inspect", *arguments, "--json").stdout)
-    assert found["columns"]["text"]["use"] == "text: its words are counted"
+    assert found["columns"]["text"]["use"].startswith("text: its words are counted")
     assert found["columns"]["number"]["use"] == "left out: it counts the rows"
     assert found["methods"][0]["seconds"] > 0
     shown = done("fit", *arguments, "-o", "out").stdout
-    assert "Words are counted in text." in shown
+    assert "Words are counted in text" in shown
     assert (pq.read_table("out/labels.parquet")["label"].to_numpy() == topic).mean() > 0.85
 
 

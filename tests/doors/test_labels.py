@@ -11,12 +11,7 @@ from scipy import sparse
 
 from biglp import LowRankLabelPropagation
 from biglp._core import LabelError, LabelWarning, ParameterError
-from biglp._labels import (
-    encode_labels,
-    encode_targets,
-    label_array,
-    suspicions,
-)
+from biglp._labels import encode_labels, encode_targets, label_array, suspicions
 from helpers import blobs, model
 
 NAN = float("nan")

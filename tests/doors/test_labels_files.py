@@ -106,17 +106,6 @@ def test_labels_of_every_form(tmp_path, name, given, options, expected):
     assert labels.tolist() == expected.tolist()
 
 
-def test_classes_are_as_short_as_they_can_be_and_few_rows_are_looked_at(tmp_path):
-    for largest, dtype in ((32_767, "i2"), (32_768, "i4"), (2**31, "i8"), (-(2**63), "i8")):
-        np.save(tmp_path / "y.npy", np.array([largest, 3, -1]))
-        classes = LabelInput(None, (tmp_path / "y.npy",)).gather(3).labels.classes
-        assert (sorted(classes), classes.dtype) == (sorted([largest, 3]), dtype)
-    rows, values = read_labels(save(ROW_PAIRS, tmp_path / "y.csv"), 6, sparse=True)
-    assert (rows.tolist(), values.tolist()) == ([1, 2, 4, 5], [0, 2, 1, 0])
-    source = as_source("sim:5000x3,labels=7")
-    np.testing.assert_array_equal(read_labels("sim:5000x3,labels=7", 5000), source.labels(0, 5000))
-
-
 # Labels from several places: later ones count more, votes become distributions, all is told ------
 
 

@@ -6,9 +6,7 @@ files are the system's, which takes them when it needs them.
 
 import inspect
 import re
-import subprocess
 import sys
-import time
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from biglp._core import private_memory
-from cli_tools import done, failed
+from cli_tools import done, failed, watched
 
 MB = 1 << 20
 ROWS, FEATURES = 250_000, 60
@@ -54,20 +51,10 @@ def named(data, kind: str) -> tuple[object, ...]:
     return data / f"rows.{kind}", "--label-column", "y"
 
 
-def peak_of(*arguments: object) -> int:
+def peak_of(folder, *arguments: object) -> int:
     start = [sys.executable, "-c", "from biglp.cli import main; main()"]
-    process = subprocess.Popen([*start, *map(str, arguments)])
-    peak = 0
-    while process.poll() is None:
-        try:
-            with open(f"/proc/{process.pid}/status") as file:
-                status = file.read()
-        except OSError:
-            break
-        if "RssAnon" in status:
-            peak = max(peak, private_memory(process.pid))
-        time.sleep(0.003)
-    assert process.wait() == 0
+    code, peak, said = watched([*start, *arguments], folder)
+    assert code == 0, said
     return peak
 
 
@@ -94,7 +81,7 @@ def smallest_budget(*arguments: object) -> int:
 def test_memory_is_kept(data, tmp_path, kind, method):
     fit = ("fit", *named(data, kind), *METHODS[method], "-o", tmp_path / "out", "-q")
     budget = smallest_budget(*fit)
-    assert peak_of(*fit, "--memory", f"{budget}MB") <= budget * MB
+    assert peak_of(tmp_path, *fit, "--memory", f"{budget}MB") <= budget * MB
     assert kind == "csv" or budget < 300
 
 
@@ -109,7 +96,7 @@ def test_wide_sparse_rows_are_refused_or_kept_within_memory(tmp_path):
     (tmp_path / "words.svm").write_text("\n".join(lines) + "\n")
     fit = ("fit", tmp_path / "words.svm", "-k", 200, "-o", tmp_path / "out", "-q")
     budget = smallest_budget(*fit)
-    peak = peak_of(*fit, "--resume", "--memory", f"{budget}MB")
+    peak = peak_of(tmp_path, *fit, "--resume", "--memory", f"{budget}MB")
     assert peak <= budget * MB
 
 
@@ -127,4 +114,4 @@ def test_predict_keeps_memory_too(data, tmp_path):
     predict = ("predict", tmp_path / "model" / "model.biglp", data / "rows.npy", "-q")
     predict += ("-o", tmp_path / "new.npy", "--probabilities")
     budget = smallest_budget(*predict)
-    assert peak_of(*predict, "--memory", f"{budget}MB") <= budget * MB
+    assert peak_of(tmp_path, *predict, "--memory", f"{budget}MB") <= budget * MB

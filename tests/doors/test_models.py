@@ -44,8 +44,7 @@ def test_a_saved_model_predicts_the_same(factor, bandwidth, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "names",
-    [["a", "bé"], [3, 5], [0.0, 1.0], [False, True], [1, "b"], "days"],
+    "names", [["a", "bé"], [3, 5], [0.0, 1.0], [False, True], [1, "b"], "days"]
 )
 def test_classes_survive(names, tmp_path):
     X, codes, _ = blobs(classes=2)

@@ -372,26 +372,3 @@ def test_axe_finds_nothing_serious(known, visit, scheme, dialogs):
         assert not page.violations(place)
         page.press("Escape")
         page.expect(place).to_be_hidden()
-
-
-def test_the_map_is_drawn_with_and_without_webgl(known, visit):
-    without = (
-        "const real = HTMLCanvasElement.prototype.getContext;"
-        "HTMLCanvasElement.prototype.getContext = function (kind, ...more) {"
-        "  return kind === 'webgl' ? null : real.call(this, kind, ...more); };"
-    )
-    page = visit(known)
-    webgl = page.page.evaluate("!!document.createElement('canvas').getContext('webgl')")
-    page.expect("#map").to_have_attribute("data-painter", "webgl" if webgl else "canvas")
-    page.page.add_init_script(without)
-    page.page.reload()
-    page.expect("#map").to_have_attribute("data-painter", "canvas")
-    page.expect("#map-text").to_contain_text("240 rows")
-    drawn = page.page.evaluate(
-        """() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => {
-          const canvas = document.querySelector('#map canvas');
-          const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-          done(data.filter((value, i) => i % 4 === 3 && value > 0).length);
-        })))"""
-    )
-    assert drawn > 240

@@ -1,8 +1,6 @@
 """The report: a mapping for programs, a few lines for people, and a page that is whole, escaped
 and small, whatever names and sizes are."""
 
-import base64
-import io
 import json
 import pickle
 from copy import deepcopy
@@ -11,11 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_digits
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
 from biglp._fit import Report
-from biglp._report import Pictures
 from helpers import blobs, measured_problem, model, quick_model, regressor, rows_in_a_block
 from report_tools import seen
 
@@ -146,27 +142,3 @@ def test_it_prints_as_a_few_lines(fitted):
 
 
 # Which rows are pictures, and PNG files that others can read --------------------------------------
-
-
-def smooth(n, side, channels, rng):
-    steps = np.linspace(0, 2, side)
-    phases = rng.uniform(0, 6, (n, channels, 1, 1))
-    waves = np.sin(phases + 2 * steps[:, None] + steps) * rng.uniform(0.5, 1, (n, channels, 1, 1))
-    return waves + rng.normal(0, 0.02, waves.shape)
-
-
-def test_rows_that_are_pictures():
-    image = pytest.importorskip("PIL.Image")
-    rng = np.random.default_rng(0)
-    found = Pictures.from_rows(load_digits().data)
-    assert (found.side, found.channels, found.low, found.high) == (8, 1, 0.0, 16.0)
-    waves = smooth(50, 10, 3, rng)
-    for planar, rows in ((True, waves), (False, np.moveaxis(waves, 1, 3))):
-        found = Pictures.from_rows(rows.reshape(50, -1))
-        assert (found.side, found.channels, found.planar) == (10, 3, planar)
-    large = smooth(20, 200, 1, rng).reshape(20, -1)
-    made = base64.b64decode(Pictures.from_rows(large).draw(large[0]).partition(",")[2])
-    assert image.open(io.BytesIO(made)).size == (40, 40)
-    others = [rng.normal(size=(100, 64)), np.zeros((10, 64)), rng.normal(size=(100, 63))]
-    others += [rng.random((100, 144)) * rng.exponential(size=144), np.empty((0, 64))]
-    assert [Pictures.from_rows(rows) for rows in others] == [None] * 5

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.cluster import KMeans
 
 from biglp._core import ParameterError
 from biglp._rows import as_source
@@ -32,20 +31,6 @@ def test_take_and_pickle():
     np.testing.assert_array_equal(SOURCE.take(indices), ROWS[indices])
     assert SOURCE.take(np.array([], dtype=int)).shape == (0, 37)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(SOURCE)).read(5, 9), ROWS[5:9])
-
-
-def test_structure():
-    source = as_source("sim:40000x20,classes=2,clusters=2,separation=9,noise=0.5")
-    rows, truth = source.read(0, 40000), source.truth(0, 40000)
-    assert rows.dtype == np.float32
-    assert abs(np.mean(truth) - 0.5) < 0.02
-    clusters = KMeans(4, n_init=5, random_state=0).fit(rows)
-    nearest, centres = clusters.labels_, clusters.cluster_centers_
-    purity = [np.bincount(truth[nearest == c], minlength=2).max() for c in range(4)]
-    assert sum(purity) > 0.999 * 40000
-    noise = rows - centres[nearest]
-    np.testing.assert_allclose(noise.std(axis=0), 0.5, rtol=0.03)
-    np.testing.assert_allclose(noise.mean(axis=0), 0.0, atol=0.02)
 
 
 def test_labels_are_as_many_as_asked_for():

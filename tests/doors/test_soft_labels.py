@@ -39,15 +39,6 @@ def test_integer_weights_are_repeated_labels(rows, engine):
     np.testing.assert_allclose(fitted.label_distributions_, expected, atol=1e-9)
 
 
-def test_a_prior_from_the_labels_counts_their_weights():
-    X, y, _, weights, L = soft_problem()
-    given = np.eye(3)[y] * (y >= 0)[:, None] * weights[:, None]
-    share = given.sum(axis=0) / given.sum()
-    fitted = model(landmarks=L, class_balance="none").fit(X, y, sample_weight=weights)
-    expected = ref.probabilities(ref.closed_form(anchor_graph(X, L), given, ALPHA), share)
-    np.testing.assert_allclose(fitted.label_distributions_, expected, atol=1e-9)
-
-
 def test_one_hot_distributions_and_weights_of_one_are_plain_labels():
     X, y, *_ = soft_problem()
     plain = LowRankLabelPropagation(engine="serial").fit(X, y)

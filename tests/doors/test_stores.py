@@ -15,13 +15,7 @@ import pytest
 
 from array_files import write as write_arrays
 from biglp._core import BadRowsError, OutputError, ParameterError, StoreError
-from biglp._files import (
-    Copies,
-    StorePath,
-    as_place,
-    object_store,
-    origin,
-)
+from biglp._files import Copies, StorePath, as_place, object_store, origin
 from biglp._rows import InputFiles, as_source
 from cli_tools import done, failed, run
 from helpers import blobs

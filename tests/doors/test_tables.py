@@ -17,8 +17,6 @@ from array_files import list_column
 from biglp import LowRankLabelPropagation
 from biglp._core import BadRowsError, ParameterError
 from biglp._rows import Encoding, InputFiles, as_source
-from cli_tools import done, failed
-from helpers import blobs
 from label_files import read_labels
 from made_tables import articles, some_labels
 
@@ -372,24 +370,6 @@ def test_missing_lists_and_other_lengths_in_a_later_file(tmp_path, rows):
     np.testing.assert_array_equal(as_source(pa.table({"t": tensors})).read(0, 9), rows[:9, :4])
 
 
-def test_lists_on_the_command_line(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    X, y, _ = blobs(n=300, features=6, dtype=np.float32)
-    table = pa.table({"emb": list_column("list", X), "age": X[:, 0], "y": pa.array(y, mask=y < 0)})
-    pq.write_table(table, "x.parquet", row_group_size=70)
-    np.save("x.npy", X)
-    np.save("y.npy", y)
-    done("fit", "x.npy", "--labels", "y.npy", "-o", "a", "-q")
-    done("fit", "x.parquet", "--columns", "emb", "--label-column", "y", "-o", "b", "-q")
-    found = pq.read_table("b/labels.parquet")["label"].to_numpy()
-    np.testing.assert_array_equal(found, np.load("a/labels.npy"))
-    done("predict", "b/model.biglp", "x.npy", "-o", "c.npy", "-q")
-    np.testing.assert_array_equal(np.load("c.npy"), np.load("a/labels.npy"))
-    assert "list" in done("inspect", "x.parquet", "--label-column", "y", "--json").output
-    np.save("narrow.npy", X[:, :5])
-    assert "features" in failed(3, "predict", "b/model.biglp", "narrow.npy", "-o", "d.npy")
-
-
 # Sentences ---------------------------------------------------------------------------------------
 
 
@@ -399,13 +379,13 @@ WORDS = 1 << 18
 def test_words_come_after_the_other_columns(opened):
     frame, _ = articles()
     frame.loc[3, "text"] = None
-    source = opened(frame, text=["text"], text_model="none")
-    assert (source.is_sparse, source.words_from, source.n_features) == (True, 4, 4 + WORDS)
+    source = opened(frame, text=["text"])
     rows = source.read(0, 300)
+    assert (source.is_sparse, source.words_from, source.n_features) == (True, 4, rows.shape[1])
     np.testing.assert_allclose(rows[:, 0].toarray().ravel(), frame["size"])
     np.testing.assert_array_equal(rows[:, 1:4].toarray(), np.tile(np.eye(3), (100, 1)))
     hashing = HashingVectorizer(n_features=WORDS, alternate_sign=False, norm=None)
-    assert (rows[:, 4:] != hashing.transform(frame["text"].fillna(""))).nnz == 0
+    assert (rows[:, 4 : 4 + WORDS] != hashing.transform(frame["text"].fillna(""))).nnz == 0
     some = np.array([3, 150, 299])
     assert (source.take(some) != rows[some]).nnz == 0
     assert (source.read(60, 150) != rows[60:150]).nnz == 0
@@ -429,21 +409,6 @@ def test_text_alone_and_beside_columns(tmp_path):
     np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
     assert "text=['text']" in without.report_["left_out_columns"]["text"]
     assert without.report_["text_columns"] == []
-
-
-def test_sentences_are_words_where_nothing_else_is_a_feature():
-    frame, _ = articles()
-    for others in ({}, {"key": [f"k{n}" for n in range(len(frame))]}):
-        alone = as_source(frame[["text"]].assign(**others))
-        assert alone.encoding.text_columns == ["text"]
-        assert alone.is_sparse
-        named = as_source(frame[["text"]], text=["text"])
-        assert (alone.read(0, 20) != named.read(0, 20)).nnz == 0
-    beside = as_source(frame[["text"]].assign(plan=["a", "b", "c"] * (len(frame) // 3)))
-    assert beside.encoding.text_columns == []
-    assert list(beside.encoding.left_out) == ["text"]
-    with pytest.raises(BadRowsError, match="must be numbers"):
-        as_source(frame[["text"]], categorical="error")
 
 
 # Names of folders --------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def test_arrays_that_are_elsewhere_say_what_to_call(monkeypatch):
     with pytest.raises(InputError, match=r"tensor on meta.*give X.cpu\(\)"):
         as_source(torch.empty(3, 3, device="meta"))
 
-    def refuse(device, *_):
+    def refuse(device, name="device"):
         if device == "cpu":
             return device
         raise ParameterError(f"device={device!r}: there is none")

@@ -223,7 +223,8 @@ def test_without_the_extra(monkeypatch):
         LowRankLabelPropagation(text=["text"], text_model="somewhere").fit(table, y)
 
 
-def test_texts_of_parquet_are_taken_apart_once(model, tmp_path, monkeypatch):
+@pytest.mark.parametrize("of", ["a file", "a frame"])
+def test_texts_are_taken_apart_once(model, tmp_path, monkeypatch, of):
     from biglp._transforms.text_model import TextModel
 
     table, names = sentences()
@@ -233,6 +234,7 @@ def test_texts_of_parquet_are_taken_apart_once(model, tmp_path, monkeypatch):
         TextModel, "counts", lambda self, texts: counted.extend(texts) or counts(self, texts)
     )
     options = {"text": ["text"], "text_model": model, "classes": list(TOPICS)}
-    fit = LowRankLabelPropagation(**options).fit(str(tmp_path / "rows.parquet"))
+    rows = table if of == "a frame" else str(tmp_path / "rows.parquet")
+    fit = LowRankLabelPropagation(**options).fit(rows)
     assert (fit.transduction_ == names).mean() > 0.95
     assert len(counted) == len(table) + len(TOPICS)

@@ -158,13 +158,6 @@ class TestBadLuck:
         assert done.stderr.count(message) == 1
         assert not (folder / "none").exists()
 
-    def test_fewer_rows_than_ranks(self, folder):
-        np.save(folder / "few.npy", np.eye(3))
-        np.save(folder / "few-labels.npy", np.array([0, 1, -1]))
-        command = ("fit", "few.npy", "--labels", "few-labels.npy", "-o", "none")
-        done = run(folder, *command, ranks=5, code=7)
-        assert done.stderr.count("3 rows cannot be shared out to 5 ranks") == 1
-
     def test_an_extra_that_is_not_installed(self, folder, tmp_path):
         for name in ("mpi4py", "distributed"):
             (tmp_path / f"{name}.py").write_text("raise ImportError('not here')")
@@ -173,15 +166,6 @@ class TestBadLuck:
         assert done.stderr.count('pip install "biglp[mpi]"') == 1
         done = run(folder, *FIT, "-o", "none", "--engine", "dask", code=6, **hidden)
         assert done.stderr.count('pip install "biglp[dask]"') == 1
-
-    def test_no_mpi_library(self, folder):
-        done = run(folder, *FIT, "-o", "none", ranks=2, code=6, MPI4PY_LIBMPI="/no/such/lib.so")
-        assert done.stderr.count("cannot load MPI library") == 1
-
-    def test_no_scheduler(self, folder):
-        done = run(folder, *FIT, "-o", "none", "--engine", "dask://127.0.0.1:9", code=7)
-        assert done.stderr.count("no Dask scheduler answers at tcp://127.0.0.1:9") == 1
-        assert "Please report" not in done.stderr
 
     @pytest.mark.parametrize(
         ("other", "message"),

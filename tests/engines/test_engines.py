@@ -26,13 +26,7 @@ from biglp._core import (
     cut_rows,
     rows_per_block,
 )
-from biglp._engines import (
-    SerialEngine,
-    Slices,
-    ThreadEngine,
-    cut_runs,
-    make_engine,
-)
+from biglp._engines import SerialEngine, Slices, ThreadEngine, make_engine
 from biglp._rows import as_source
 
 WIDE = 1500  # a sparse matrix of this width is too large to be added as a dense one
@@ -191,18 +185,6 @@ class TestExactSums:
                 total.add(rows[i])
             assert np.isnan(total.values()).tolist() == [True, True, True, False]
             assert total.values()[3:].tobytes() == np.zeros(1).tobytes()
-
-
-def test_runs_depend_on_the_plan_alone():
-    blocks = blocks_of(5000, 1)
-    runs = cut_runs(blocks)
-    longest = max(len(run.blocks) for run in runs)
-    some = cut_runs(blocks[10 * longest : 20 * longest])
-    assert [run.number for run in some] == list(range(10, 20))
-    owners = [run.owner(3) for run in runs]
-    assert owners == sorted(owners)
-    assert max(map(owners.count, range(3))) - min(map(owners.count, range(3))) <= 1
-    assert [run.owner(5) for run in cut_runs(blocks_of(2, 1))] == [0, 2]
 
 
 class TestMakeEngine:

@@ -49,14 +49,6 @@ def test_they_share_a_machine_and_rows_stay_in_their_file(engine, tmp_path):
     assert np.array_equal(np.concatenate(got), rows[100:500:2, ::-1])
 
 
-def test_large_functions_and_sources_are_sent_once(engine):
-    constant = np.arange(2_000_000.0)  # 16 MB, more than Dask likes in a task
-    source = as_source(np.ones((1000, 500)))
-    blocks = cut_rows(source, 100)
-    (total,) = engine.sum_blocks(lambda block: (block.rows()[:, 0] @ constant[:100],), blocks)
-    assert total == 10 * constant[:100].sum()
-
-
 def test_a_file_that_workers_cannot_see(engine, tmp_path):
     np.save(tmp_path / "gone.npy", rows_of(100))
     blocks = cut_rows(as_source(tmp_path / "gone.npy"), 10)

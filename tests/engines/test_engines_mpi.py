@@ -87,11 +87,6 @@ class TestBadEnds:
         assert "in bad" in done.stderr  # the traceback of the rank that failed
         assert done.stderr.count("a block\n") < 20  # of the 40 of the other ranks
 
-    def test_one_rank_fails_outside_a_sweep(self):
-        done = launch(2, PROGRAM, "fail-alone", through_mpi4py=False)
-        assert done.returncode != 0
-        assert done.stderr.count("BadRowsError: this rank has no such file") == 1
-
     def test_a_command_line_ends_with_its_own_message(self):
         done = launch(2, PROGRAM, "fail-as-command", through_mpi4py=False)
         assert done.returncode != 0

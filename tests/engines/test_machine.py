@@ -71,20 +71,6 @@ def test_the_peak_is_seen_while_it_lasts_and_a_process_that_has_ended_uses_nothi
     assert private_memory(process.pid) == 0
 
 
-def test_memory_that_torch_keeps_for_later_counts_as_free(monkeypatch):
-    class Cuda:
-        mem_get_info = staticmethod(lambda device: (5 * GB, 80 * GB))
-        memory_reserved = staticmethod(lambda device: 4 * GB)
-        memory_allocated = staticmethod(lambda device: 1 * GB)
-
-    class Torch:
-        cuda = Cuda
-
-    monkeypatch.setitem(sys.modules, "torch", Torch)
-    devices = ("cuda:1", "torch:cuda", "cpu", "torch:cpu")
-    assert [memory.free_gpu_memory(device) for device in devices] == [8 * GB, 8 * GB, None, None]
-
-
 # --------------------------------------------------------------------------------------------------
 # What the C library keeps of freed memory, and what it hands back.
 

@@ -7,16 +7,12 @@ caller's and not counted.
 """
 
 import json
-import subprocess
 import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 
-from biglp._core import private_memory
+from cli_tools import watched
 
 MB = 1 << 20
 ROWS, FEATURES = 100_000, 40
@@ -27,23 +23,6 @@ METHODS = {
     "anchors": {"factor": "anchors", "n_landmarks": 150},
     "nystrom": {"factor": "nystrom", "landmarks": "random", "n_landmarks": 20},
 }
-
-
-def watched(*command: object) -> tuple[dict, int]:
-    process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True)
-    parent, peak = psutil.Process(process.pid), 0
-    pythons, looked = [process.pid], 0.0
-    while process.poll() is None:
-        if time.monotonic() - looked > 0.1:  # looking for children takes longer than all the rest
-            with suppress(psutil.Error):
-                family = [parent, *parent.children(recursive=True)]
-                pythons = [one.pid for one in family if "python" in one.name()]
-            looked = time.monotonic()
-        peak = max(peak, sum(private_memory(pid) for pid in pythons))
-        time.sleep(0.01)
-    output, _ = process.communicate()
-    assert process.returncode == 0, output
-    return json.loads(output.splitlines()[-1]), peak
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -58,7 +37,7 @@ def watched(*command: object) -> tuple[dict, int]:
         ("dask", "anchors", ROWS, FEATURES),
     ],
 )
-def test_memory_is_kept(engine, method, rows, features):
+def test_memory_is_kept(tmp_path, engine, method, rows, features):
     launcher = []
     if engine == "mpi":
         pytest.importorskip("mpi4py")
@@ -66,6 +45,8 @@ def test_memory_is_kept(engine, method, rows, features):
     if engine == "dask":
         pytest.importorskip("distributed")
     program = (*launcher, sys.executable, PROGRAM, engine, rows, features)
-    done, peak = watched(*program, json.dumps(METHODS[method]))
+    code, peak, said = watched([*program, json.dumps(METHODS[method])], tmp_path)
+    assert code == 0, said
+    done = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
     assert done["rows"] == rows
     assert peak - done["given_bytes"] <= done["least"] * MB

@@ -65,26 +65,6 @@ def test_dates_written_as_text(texts, written):
     assert look(texts * N).date_format == written
 
 
-@pytest.mark.parametrize(
-    ("texts", "median"),
-    [
-        (["1,092", "371", "12,345"], 1092),  # a number without a comma: it is no decimal one
-        (["1,234,567", "2,000", "-3,000"], 2000),
-        (["1,234.5", "2,000.25", "3,000"], 2000.25),
-        (["1,092", "2,345"], None),  # may be decimal commas
-        (["0,123", "371"], 185.5615),  # cannot stand between thousands
-        (["1,09", "371"], 186.045),
-        (["1,092 kg", "371"], 731.5),
-    ],
-)
-def test_thousands(texts, median):
-    found = look(texts * N)
-    assert found.median == median
-    if median is not None:
-        column = Number("x", texts=True, **vars(found.style))
-        assert float(np.median(column.numbers(pa.array(texts)))) == median
-
-
 def test_texts_constants_moments_and_declared_categories():
     assert look(SENTENCES).free_text
     assert not look([SENTENCES[i % 5] for i in range(N)]).free_text

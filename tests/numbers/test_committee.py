@@ -165,26 +165,6 @@ class TestSeeded:
         np.testing.assert_allclose(found.sample, expected, atol=1e-10)
         np.testing.assert_allclose(found.model.of(evidence.sample_rows), expected, atol=1e-10)
 
-    def test_unlabelled_texts_move_the_means_and_other_rows_do_not_ask_it(self):
-        rng = np.random.default_rng(0)
-        truth = rng.integers(3, size=600)
-        chances = np.full((3, 900), 0.2)  # words that all use, and words of each subject
-        for number in range(3):
-            chances[number, 200 * number : 200 * number + 200] = 1.0
-        chances /= chances.sum(axis=1, keepdims=True)
-        words = [rng.multinomial(rng.integers(15, 60), chances[code]) for code in truth]
-        X = sparse.csr_matrix(np.array(words, dtype=np.float32))
-        y = np.full(600, -1)
-        y[[int(np.flatnonzero(truth == code)[0]) for code in range(3)]] = [0, 1, 2]
-        fitted = LowRankLabelPropagation(random_state=0).fit(X, y)
-        assert "seeded k-means" in members_of(fitted)
-        assert (fitted.transduction_ == truth)[y < 0].mean() > 0.95
-        assert (fitted.predict(X) == truth).mean() > 0.95
-        y = np.where(np.arange(200) < 10, np.arange(200) % 2, -1)
-        for rows in (rng.normal(size=(200, 5)), rng.random((200, 3)) @ rng.random((3, 250))):
-            other = LowRankLabelPropagation(random_state=0).fit(rows, y)
-            assert "seeded k-means" not in members_of(other)
-
 
 def chessboard(n_rows, squares):
     rows = np.random.default_rng(0).random((n_rows, 2)).astype(np.float32)

@@ -10,12 +10,7 @@ import pytest
 
 import reference as ref
 from biglp import LowRankLabelPropagation, _compiled
-from biglp._core import (
-    BigLPWarning,
-    MissingExtraError,
-    NonFiniteRowsError,
-    ParameterError,
-)
+from biglp._core import BigLPWarning, MissingExtraError, NonFiniteRowsError, ParameterError
 from biglp._graph import Normalisation, nearest_landmarks
 from helpers import blobs
 

@@ -5,6 +5,7 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core import EFFORTS
+from biglp._graph import landmarks_for
 from helpers import blobs
 
 ROWS = np.unique(np.geomspace(20, 1e9, 4000).astype(int))
@@ -13,7 +14,7 @@ ROWS = np.unique(np.geomspace(20, 1e9, 4000).astype(int))
 @pytest.mark.parametrize("name", EFFORTS)
 def test_no_number_of_rows_changes_the_landmarks_or_voters_suddenly(name):
     effort = EFFORTS[name]
-    counts = np.array([effort.landmarks_for(n) for n in ROWS.tolist()])
+    counts = np.array([landmarks_for(effort, n) for n in ROWS.tolist()])
     shares, step = counts[1:] / counts[:-1], ROWS[1:] / ROWS[:-1]
     assert (np.maximum(shares, 1 / shares) <= 1.001 * step + 1 / counts[:-1]).all()
     assert (np.diff(counts.astype(float) * ROWS) >= -ROWS[1:]).all()  # more rows: never less work
@@ -33,7 +34,7 @@ def test_the_report_says_what_more_would_cost_and_bring():
     names = ("fast", "balanced", "best")
     assert [fits[name]["landmarks"] for name in names] == [1000, 1500, 1500]
     for n in (1500, 10**5, 10**6, 10**8):  # more effort is never less
-        counts = [EFFORTS[name].landmarks_for(n) for name in names]
+        counts = [landmarks_for(EFFORTS[name], n) for name in names]
         assert counts == sorted(counts)
     assert [EFFORTS[name].trees for name in names] == [16, 64, 128]
     lines = {line["what"]: line for line in fits["fast"]["left_out"]}

@@ -44,14 +44,7 @@ def test_the_batch_is_the_naive_one(field):
     rng = np.random.default_rng(1)
     weights, logs = rng.random(len(Phi)), rng.normal(size=len(Phi))
     posterior = Posterior.from_labels(values, len(Phi), Phi[[3]])
-    found = choose_batch(
-        posterior,
-        Phi,
-        logs,
-        (Phi * weights[:, None]).T @ Phi,
-        6,
-        (0.5, 2.0),
-    )
+    found = choose_batch(posterior, Phi, logs, (Phi * weights[:, None]).T @ Phi, 6, (0.5, 2.0))
     labelled, chosen, penalty = [3], [], np.zeros(len(Phi))
     for _ in range(6):
         now = ref.field_covariance(Phi, ALPHA, labelled, posterior.noise)

@@ -53,22 +53,6 @@ def test_scores_agree_with_the_dense_reference(factor, solver, alpha, dtype):
 
 
 @pytest.mark.parametrize("factor", FACTORS)
-@pytest.mark.parametrize("balance", ["none", [0.2, 0.3, 0.5]])
-def test_probabilities_and_labels_agree(factor, balance):
-    X, y, _ = blobs()
-    L = landmarks_of(X)
-    fitted = model(factor=factor, landmarks=L, class_balance=balance).fit(X, y)
-    labels_share = np.bincount(y[y >= 0]) / (y >= 0).sum()
-    prior = labels_share if balance == "none" else np.array(balance)
-    scores = reference_scores(
-        factor, X, y, L, 0.9, prior=None if balance == "none" else np.array(balance)
-    )
-    expected = ref.probabilities(scores, prior)
-    np.testing.assert_allclose(fitted.label_distributions_, expected, rtol=0, atol=1e-9)
-    np.testing.assert_array_equal(fitted.transduction_, expected.argmax(axis=1))
-
-
-@pytest.mark.parametrize("factor", FACTORS)
 def test_sparse_rows_and_any_size_of_block_agree(factor):
     X, y, _ = blobs(dtype="float32")
     sparse_rows = np.where(np.abs(X) > 0.7, X, 0).astype("float32")
@@ -221,11 +205,7 @@ def fitted(factor, X, y, **changes):
 
 @pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
 class TestAnyCut:
-    @given(
-        problem=problems,
-        rows=st.integers(1, 199),
-        workers=st.sampled_from([1, 2, 5]),
-    )
+    @given(problem=problems, rows=st.integers(1, 199), workers=st.sampled_from([1, 2, 5]))
     @settings(max_examples=12, deadline=None)
     @pytest.mark.parametrize("factor", [*FACTORS, "glnp"])
     def test_any_cut_gives_the_same_labels_and_any_threads_the_same_bits(

@@ -36,7 +36,7 @@ def rows_of(kind="dense", width=6):
 
 def sample_of(rows, largest=25_000, seed=3, chain=Chain()):  # noqa: B008
     source = rows if isinstance(rows, Source) else as_source(rows)
-    return Sample(source, np.dtype(np.float32), seed, largest, chain)
+    return Sample(source, np.dtype(np.float32), seed, largest, chain or Chain())
 
 
 def dense(rows):

@@ -102,11 +102,17 @@ NUMBERS = (NUMBERS - NUMBERS.min(axis=0)) / np.ptp(NUMBERS, axis=0)
 SCALES = {
     "categories": (COLOURS, "none"),
     "pixels": (RNG.integers(0, 256, (N, 64)), "none"),
+    "pixels, mostly empty": (
+        RNG.integers(1, 256, (N, 400)) * (RNG.random((N, 400)) < 0.05),
+        "none",
+    ),
+    "counts of words": (RNG.poisson(RNG.gamma(1.0, 0.03, (N, 1)), (N, 400)), "text"),
     "shares": (RNG.random((N, 64)), "none"),
     "numbers from 0 to 1": (NUMBERS, "none"),
     "numbers from 0 to 1 beside categories": (np.hstack([NUMBERS, COLOURS]), "table"),
     "embeddings": (EMBEDDED * LENGTHS, "unit"),
-    "of lengths that are alike": (EMBEDDED / np.linalg.norm(EMBEDDED, axis=1)[:, None], "none"),
+    "of length 1": (EMBEDDED / np.linalg.norm(EMBEDDED, axis=1)[:, None], "unit"),
+    "of lengths that are alike": (RNG.normal(size=(N, 48)) * np.linspace(1, 1.2, 48), "none"),
     "few features": ((EMBEDDED * LENGTHS)[:, :20], "another"),
     "standardised": ((EMBEDDED * LENGTHS) / (EMBEDDED * LENGTHS).std(axis=0), "another"),
     "of one sign": (np.abs(EMBEDDED * LENGTHS), "another"),
@@ -274,19 +280,19 @@ def fitted_chain(rows, **options):
     return Chain([Scale("auto"), Project(words=True, unit=True, **options)]).fit(rows)
 
 
-def test_sparse_rows_of_words_are_recognised_and_others_are_not():
+def test_rows_of_words_are_recognised_and_others_are_not():
     rng = np.random.default_rng(0)
     groups = [np.eye(60)[rng.integers(0, 60, N_TEXTS)] for _ in range(5)]
     table = sparse.csr_matrix(np.hstack([*groups, rng.normal(size=(N_TEXTS, 4))]))
     filled = sparse.csr_matrix(COUNTS.toarray() + 1)
     kinds = [Scale("auto").fit(rows).kind for rows in (COUNTS, table)]
     assert kinds == ["text", "table"]
-    for other in (COUNTS.toarray(), COUNTS[:, :150], filled):
+    for other in (COUNTS.toarray() / 3, table.toarray(), COUNTS[:, :150], filled):
         assert Scale("auto").fit(other).kind != "text"
-    dense_rows, rows = (Scale("text").fit(rows) for rows in (COUNTS.toarray(), COUNTS))
-    np.testing.assert_array_equal(dense_rows.final, rows.final)  # words in dense rows, when told
-    found, expected = dense_rows.apply(COUNTS.toarray()), rows.apply(COUNTS).toarray()
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+    dense_rows, rows = (Scale("auto").fit(rows) for rows in (COUNTS.toarray(), COUNTS))
+    np.testing.assert_array_equal(dense_rows.final, rows.final)
+    found, expected = dense_rows.apply(COUNTS.toarray()), rows.apply(COUNTS)
+    np.testing.assert_allclose(found.toarray(), expected.toarray(), rtol=1e-6)
 
 
 def test_weights_are_idf_twice_for_counts_and_once_for_weights_that_have_it():

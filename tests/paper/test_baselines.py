@@ -7,9 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import reference as ref
-from biglp._core import (
-    MemoryBudgetError,
-)
+from biglp._core import MemoryBudgetError
 from helpers import assert_scores_agree, blobs
 from paper.baselines import DensePropagation
 

@@ -7,14 +7,11 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.ndimage import map_coordinates
 
 import cli_tools
 from biglp._core import BadRowsError, DownloadError, ParameterError
 from paper import datasets
-from paper.datasets import deforming
 from paper.datasets.deforming import Deformer
 from paper.datasets.registry import cache_folder, entry, own_folder
 from published import csv_text, publish, zipped
@@ -150,22 +147,6 @@ def discs(n: int = 30, side: int = 28) -> np.ndarray:
         distance = np.hypot(y - centre[0], x - centre[1])
         out.append(255 * np.clip(2 - np.abs(distance - radius), 0, 1))
     return np.rint(out).astype(np.uint8).reshape(n, -1)
-
-
-IMAGES = discs()
-WHOLE = Deformer(IMAGES, seed=5).read(0, 400)
-
-
-@settings(max_examples=40, deadline=None)
-@given(start=st.integers(0, 399), n=st.integers(1, 200), block=st.sampled_from([1, 3, 64, 128]))
-def test_any_cut_gives_the_same_rows(start, n, block):
-    old, deforming.BLOCK_ROWS = deforming.BLOCK_ROWS, block
-    try:
-        stop = min(start + n, 400)
-        found = Deformer(IMAGES, seed=5).read(start, stop)
-    finally:
-        deforming.BLOCK_ROWS = old
-    np.testing.assert_array_equal(found, WHOLE[start:stop])
 
 
 @pytest.mark.parametrize("side", [28, 9])

@@ -4,14 +4,10 @@ The factor is random Fourier features, cos(ωx + β)·√(2/r), whose products a
 average (Rahimi and Recht, 2007).
 """
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
-from scipy import sparse
 
-from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
+from biglp import LowRankLabelPropagation
 from biglp._core import (
     ModelFileError,
     ParameterError,
@@ -23,7 +19,6 @@ from biglp._core import (
 )
 from biglp._engines import ThreadEngine
 from biglp._graph import FACTORS, Factor
-from cli_tools import done, failed
 from helpers import blobs, rows_in_a_block
 
 pytestmark = [
@@ -102,16 +97,6 @@ def test_it_fits_predicts_suggests_and_learns_later_labels_in_any_cut(problem):
     np.testing.assert_array_equal(found.transduction_, fitted(X, later).transduction_)
 
 
-def test_sparse_rows_other_answers_and_measured_targets(problem):
-    X, y, truth = problem
-    rows = sparse.csr_matrix(np.where(np.abs(X) > 0.3, X, 0))
-    for settings in ({"filter": "poisson"}, {"class_balance": "share"}):
-        assert (fitted(rows, y, **settings).transduction_ == truth).mean() > 0.9
-    measured = np.where(np.arange(len(X)) < 60, truth, np.nan)
-    regressor = LowRankLabelPropagationRegressor(factor="toy").fit(X, measured)
-    assert np.abs(regressor.transduction_ - truth).mean() < 0.5 * truth.std()
-
-
 def test_its_parameters_are_heard_and_what_it_cannot_use_is_explained(problem):
     X, y, _ = problem
     assert fitted(X, y, factor_params={"rank": 80}).report_["rank"] == 80
@@ -136,26 +121,3 @@ def test_saved_and_loaded_it_says_the_same(problem, tmp_path):
     del FACTORS["toy"]
     with pytest.raises(ModelFileError, match="toy"):
         LowRankLabelPropagation.load(tmp_path / "toy.biglp")
-
-
-def test_through_the_command_line(problem, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    X, y, truth = problem
-    np.save("rows.npy", X)
-    np.save("labels.npy", y)
-    fit = ("fit", "rows.npy", "--labels", "labels.npy", "--factor", "toy", "-o", "out")
-    assert "toy" in done(*fit, "--dry-run").stdout
-    message = failed(4, *fit, "--memory", "20MB")
-    assert "factor='toy'" in message or "--factor toy" in message
-    done(*fit, "-q")
-    settings = json.loads(Path("out/summary.json").read_text())["settings"]
-    assert (settings["factor"], settings["rank"]) == ("toy", 50)
-    labels = np.load("out/labels.npy")
-    expected = LowRankLabelPropagation(factor="toy").fit(X, y)
-    np.testing.assert_array_equal(labels, expected.transduction_)
-    assert (labels == truth).mean() > 0.95
-    done("predict", "out/model.biglp", "rows.npy", "-o", "new.npy", "-q")
-    np.testing.assert_array_equal(np.load("new.npy"), expected.predict(X))
-    assert len(done("suggest", "out", "-n", "5").stdout.splitlines()) >= 5
-    del FACTORS["toy"]
-    assert "'toy' is not known; use one of auto, anchors, nystrom" in failed(2, *fit)

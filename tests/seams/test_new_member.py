@@ -4,9 +4,7 @@ The classes lie in stripes along one feature, too narrow for anybody else to see
 the sign of the wave that makes them.
 """
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from biglp import LowRankLabelPropagation
 from biglp._core import Cost, MemoryBudgetError, ModelFileError, like, namespace
 from biglp._engines import ThreadEngine
 from biglp._learn import MEMBERS, Member, MemberFit, MemberModel, everywhere
-from cli_tools import done
 from helpers import rows_in_a_block
 
 pytestmark = pytest.mark.usefixtures("registered")
@@ -124,19 +121,3 @@ def test_the_plan_reckons_with_it(problem, monkeypatch):
     monkeypatch.setattr(ToyMember, "needs", 600 << 20)
     with pytest.raises(MemoryBudgetError):
         estimator(memory="600MB").fit(X, y)
-
-
-def test_the_command_line_asks_it_too(problem, tmp_path, monkeypatch):
-    X, y, truth = problem
-    monkeypatch.chdir(tmp_path)
-    np.save("rows.npy", X)
-    np.save("labels.npy", y)
-    fit = ("fit", "rows.npy", "--labels", "labels.npy", "-k", "20", "-o", "out")
-    done(*fit, "--scaling", "none", "-q")
-    summary = json.loads(Path("out/summary.json").read_text())
-    assert weights_of(summary["settings"])["toy"] > 0.2
-    labels = np.load("out/labels.npy")
-    assert accuracy(labels, y, truth) > 0.93
-    np.testing.assert_array_equal(labels, estimator().fit(X, y).transduction_)
-    done("predict", "out/model.biglp", "rows.npy", "-o", "new.npy", "-q")
-    assert (np.load("new.npy") == truth).mean() > 0.93

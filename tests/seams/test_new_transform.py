@@ -4,9 +4,7 @@ The classes lie in stripes along one feature, which no distance shows; the waves
 adds make them two clusters.
 """
 
-import json
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +14,6 @@ from scipy import sparse
 from biglp import LowRankLabelPropagation
 from biglp._core import ModelFileError, ParameterError, like, namespace
 from biglp._transforms import TRANSFORMS, RowTransform
-from cli_tools import done
 from helpers import rows_in_a_block
 from made_tables import articles, some_labels
 
@@ -102,20 +99,6 @@ def test_saved_and_loaded_it_says_the_same(problem, tmp_path, options):
     del TRANSFORMS["waves"]
     with pytest.raises(ModelFileError, match="waves"):
         LowRankLabelPropagation.load(tmp_path / "model")
-
-
-def test_command_line(problem, tmp_path, monkeypatch):
-    X, y, truth = problem
-    monkeypatch.chdir(tmp_path)
-    np.save("rows.npy", X)
-    np.save("labels.npy", y)
-    fit = ("fit", "rows.npy", "--labels", "labels.npy", "--projection", "waves", "-o", "out", "-q")
-    done(*fit, "--scaling", "none")
-    assert json.loads(Path("out/summary.json").read_text())["settings"]["waves"] == 1
-    expected = estimator().fit(X, y).transduction_
-    np.testing.assert_array_equal(np.load("out/labels.npy"), expected)
-    done("predict", "out/model.biglp", "rows.npy", "-o", "new.npy", "-q")
-    assert (np.load("new.npy") == truth).mean() > 0.93
 
 
 def test_names_that_can_be_asked_for(problem):

@@ -47,11 +47,10 @@ class Block:
     stop: int
     memory: dict[str, Any] = field(default_factory=dict, repr=False)
     plan: Cut | None = field(default=None, repr=False)
+    n_rows: int = field(init=False)
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows in the block."""
-        return self.stop - self.start
+    def __post_init__(self) -> None:
+        self.n_rows = self.stop - self.start
 
     def rows(self, *, stored: bool = False) -> Any:
         """Read the block's rows; ``stored``: in half precision where they are kept in it."""

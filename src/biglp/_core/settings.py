@@ -50,15 +50,15 @@ class AnswerSettings:
     effort: str = DEFAULT_EFFORT
     # The classes, by the values of their labels, with a description each or None
     classes: dict[Any, str | None] | None = None
+    # Whether no more than a few α are tried: where one is given, and by a committee
+    few_alphas: bool = field(init=False)
+    balance: str = field(init=False)  # the class balance; "given" for priors
 
-    @property
-    def few_alphas(self) -> bool:
-        """Whether no more than a few α are tried: where one is given, and by a committee."""
-        return self.alpha is not None or self.method != "spreading"
-
-    def balances(self, *names: str) -> bool:
-        """Whether the class balance is one of some names."""
-        return isinstance(self.class_balance, str) and self.class_balance in names
+    def __post_init__(self) -> None:
+        few = self.alpha is not None or self.method != "spreading"
+        object.__setattr__(self, "few_alphas", few)
+        word = self.class_balance if isinstance(self.class_balance, str) else "given"
+        object.__setattr__(self, "balance", word)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ these up: memory, the cut into blocks and the shares of the progress bar follow 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,8 +24,6 @@ if TYPE_CHECKING:  # help texts do without NumPy
 # on one core of a server at 2.8 GHz.
 
 
-PAIR, PAIR_FEATURE = 2.2e-9, 0.02e-9
-"""Seconds to compare a row with one other and keep the nearest five, and more for each feature."""
 TREE_STEP = 0.8e-9
 """Seconds of one step down a tree, compiled."""
 
@@ -40,12 +38,6 @@ class Effort:
     voter_pairs: int  # the same with labelled rows that vote
     trees: int
     worth: float  # what a member's weight must be to be worth its time, in units of Member.worth
-
-    def landmarks_for(self, n_rows: int) -> int:
-        """Landmarks of an anchor graph: a share of few rows, as many as are affordable of many."""
-        least, most = self.landmarks
-        most = max(min(self.landmark_pairs // n_rows, most), least)
-        return min(max(min(n_rows // 2, self.fine), n_rows // 10, 10), most)
 
     def voters_for(self, n_rows: int, within: tuple[int, int]) -> int:
         """Labelled rows that may vote on so many rows."""
@@ -81,26 +73,6 @@ EFFORTS = {
 }
 """By name. "balanced" is the default; docs/benchmarks.md has what each takes and brings."""
 DEFAULT_EFFORT = "balanced"
-
-
-def pair_seconds(n_features: int) -> float:
-    """Seconds to compare a row with one other."""
-    return PAIR + PAIR_FEATURE * n_features
-
-
-def left_out(
-    what: str, taken: int, of: int, seconds: float, points: float | None
-) -> dict[str, str | int | float | None]:
-    """A line of ``report_["left_out"]``: ``taken`` of so many, what the others would have cost, and
-    about how many points of accuracy they would have brought.
-    """
-    return {
-        "what": what,
-        "taken": taken,
-        "of": of,
-        "seconds": round(seconds, 2),
-        "points": None if points is None else round(points, 1),
-    }
 
 
 # --------------------------------------------------------------------------------------------------
@@ -167,9 +139,8 @@ HasCost = Callable[[Size], Cost]
 """The ``cost`` of a part."""
 
 
-def add_up(costs: Iterable[Cost]) -> Cost:
+def add_up(costs: Sequence[Cost]) -> Cost:
     """What several parts cost together."""
-    costs = list(costs)
     libraries: dict[str, int] = {}
     seconds: dict[str, float] = {}
     for cost in costs:

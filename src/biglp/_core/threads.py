@@ -1,8 +1,7 @@
-"""Threads: how many cores there are, and BLAS kept to one thread while several of ours work."""
+"""Threads: BLAS kept to one thread while several of ours work."""
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -15,11 +14,6 @@ from threadpoolctl import ThreadpoolController
 
 MODERATE_RANK = 2000
 """Up to this rank one BLAS thread is quick enough."""
-
-
-def available_cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _lock = threading.Lock()

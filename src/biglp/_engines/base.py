@@ -16,6 +16,7 @@ therefore chosen by a block's place in its plan, also when a sweep visits only s
 
 from __future__ import annotations
 
+import os
 import sys
 from abc import ABC, abstractmethod
 from collections import deque
@@ -34,12 +35,17 @@ from biglp._core.arrays import to_numpy
 from biglp._core.blocks import Block
 from biglp._core.errors import ParameterError
 from biglp._core.progress import Progress
-from biglp._core.size import Cost, Size
-from biglp._core.threads import available_cores, begin_thread, one_blas_thread
+from biglp._core.threads import begin_thread, one_blas_thread
 from biglp._engines.exact import MAX_TERMS, ExactSum
 
 BlockFunction = Callable[[Block], Any]
 T = TypeVar("T")
+
+
+def available_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
 
 LONGEST_RUN = 8
 FEWEST_RUNS = 64
@@ -89,10 +95,6 @@ class Engine(AbstractContextManager["Engine"], ABC):
         Every engine is asked, so this must need no library that may not be installed.
         """
         return False
-
-    def cost(self, size: Size) -> Cost:
-        """What its libraries take of every process."""
-        return Cost(libraries={type(self).__name__: self.library_bytes})
 
     @abstractmethod
     def sum_blocks(

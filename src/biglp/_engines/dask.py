@@ -27,8 +27,7 @@ from uuid import uuid4
 from biglp._core.blocks import Block, Cut
 from biglp._core.errors import EngineError, MissingExtraError, ParameterError
 from biglp._core.progress import Task
-from biglp._core.threads import available_cores
-from biglp._engines.base import BlockFunction, Engine, Run, cut_runs
+from biglp._engines.base import BlockFunction, Engine, Run, available_cores, cut_runs
 from biglp._engines.worker import (
     NEVER,
     Batch,

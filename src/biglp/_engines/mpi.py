@@ -31,8 +31,15 @@ from biglp._core.arrays import to_numpy
 from biglp._core.blocks import Block
 from biglp._core.errors import EngineError, MissingExtraError
 from biglp._core.progress import Progress, Task
-from biglp._core.threads import available_cores
-from biglp._engines.base import BlockFunction, Engine, T, ThreadEngine, cut_runs, sum_run
+from biglp._engines.base import (
+    BlockFunction,
+    Engine,
+    T,
+    ThreadEngine,
+    available_cores,
+    cut_runs,
+    sum_run,
+)
 from biglp._engines.exact import ExactSum, Layout, Slices, cannot_be_added
 
 # --------------------------------------------------------------------------------------------------

@@ -5,10 +5,10 @@ means. How alike row i and class j are is the cosine of their meanings, standard
 
     s_ij = (cos(row i, name j) − mean_i) / spread_i .
 
-The rows with the largest distance between their first class and their next become labels: those
-are right far more often than the likeliest ones. A fit goes on from them as from labels of people,
-which count more the more of them there are: a guessed label of a class with l labels weighs
-1 / (1 + l).
+Of the rows nearest to a name, those whose next name is farthest away are the surest: they are
+right far more often than the likeliest ones. Some of them, drawn at random, become labels; the very
+surest alone would be too much alike. A fit goes on from them as from labels of people, which count
+more the more of them there are: a guessed label of a class with l labels weighs 1 / (1 + l).
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ from biglp._rows.prepared import Sample
 from biglp._rows.source import working_dtype
 from biglp._transforms.text_model import Meaning, text_model
 
-FIRST = 50
-"""Rows of each class that become labels, at most,"""
-FIRST_SHARE = 0.2
-"""and of the rows that are nearest to its name, at most that share."""
+SUREST, FEWEST, FEWEST_SHARE = 0.025, 20, 0.2
+"""Share of the rows nearest to a name that are sure; so many at least, within another share."""
+FIRST = 100
+"""Rows of each class that become labels, at most."""
+TINY = 1e-9
+MIXING = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 ROWS_EACH = 1 << 14
 """Rows of a block."""
 
@@ -44,26 +46,50 @@ class NearestNames:
     names: np.ndarray  # (d, c): what the names mean
     mean: np.ndarray  # (c,), over a sample of rows
     spread: np.ndarray
+    least: np.ndarray  # (c,): distance to the next name from which on a row is sure
+    seed: int
 
     def likeness(self, rows: Any) -> np.ndarray:
         """s of each row and class.  (b, m) → (b, c)."""
         return np.asarray((self.meaning.apply(rows) @ self.names - self.mean) / self.spread)
 
-    def of_block(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
-        """Row, class and distance of the surest rows, (k, 3); and rows of each name, (c,)."""
-        likeness = self.likeness(block.rows())
-        nearest = likeness.argmax(axis=1)
+    def nearest(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The nearest name of each row, and how much farther the next one is."""
+        likeness = self.likeness(rows)
         first, second = np.sort(likeness, axis=1)[:, :-3:-1].T
-        known = first != second  # a text without a known word is as near to all
-        surest = []
-        for code in range(self.names.shape[1]):
-            rows = np.flatnonzero((nearest == code) & known)
-            distances = (first - second)[rows]
-            rows = rows[np.argsort(-distances, kind="stable")[:FIRST]]
-            lines = (rows + block.start, np.full(len(rows), code), (first - second)[rows])
-            surest.append(np.column_stack(lines))
-        counts = np.bincount(nearest[known], minlength=self.names.shape[1])
-        return np.concatenate(surest), counts
+        return likeness.argmax(axis=1), first - second
+
+    def of_block(self, block: Block) -> np.ndarray:
+        """Row, class, distance and draw of sure rows of a block, the first draws of each class."""
+        codes, distances = self.nearest(block.rows())
+        rows = np.flatnonzero(distances >= np.maximum(self.least[codes], TINY))
+        lines = (
+            rows + block.start,
+            codes[rows],
+            distances[rows],
+            draws(rows + block.start, self.seed),
+        )
+        return first_draws(np.column_stack(lines))
+
+
+def draws(rows: np.ndarray, seed: int) -> np.ndarray:
+    """A random number for each row, whatever block it is in (that of SplitMix64)."""
+    with np.errstate(over="ignore"):
+        mixed = (rows.astype(np.uint64) + np.uint64(seed % 2**32 + 1)) * np.uint64(
+            0x9E3779B97F4A7C15
+        )
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return (mixed >> np.uint64(11)).astype(np.float64)
+
+
+def first_draws(lines: np.ndarray) -> np.ndarray:
+    """The first draws of each class, one of rows that are alike to the last digit."""
+    lines = lines[np.argsort(lines[:, 3], kind="stable")]
+    _, alone = np.unique(lines[:, 1:3], axis=0, return_index=True)
+    lines = lines[np.sort(alone)]
+    chosen = [np.flatnonzero(lines[:, 1] == code)[:FIRST] for code in np.unique(lines[:, 1])]
+    return lines[np.sort(np.concatenate([*chosen, np.empty(0, dtype=int)]))]
 
 
 def labels_of_names(
@@ -105,19 +131,19 @@ def labels_of_names(
             )
         alike = learnt.apply(sample) @ vectors.T
         spread = np.maximum(alike.std(axis=0), np.finfo(alike.dtype).tiny)
-        search = NearestNames(learnt, vectors.T, alike.mean(axis=0), spread)
+        least = np.zeros(len(described))
+        search = NearestNames(learnt, vectors.T, alike.mean(axis=0), spread, least, seed)
+        codes, distances = search.nearest(sample)
+        for code in range(len(described)):
+            own = np.sort(distances[codes == code])[::-1]
+            n_own = len(own) * source.n_rows / len(distances)  # among all rows, about
+            share = max(SUREST, min(FEWEST / max(n_own, 1.0), FEWEST_SHARE))
+            least[code] = own[int(share * (len(own) - 1))] if len(own) else np.inf
         blocks = cut_rows(PreparedRows(source, dtype), ROWS_EACH)
         results = engine.map_blocks(search.of_block, blocks, label="names")
-        lines = np.concatenate([surest for surest, _ in results])
-        counts = sum(count for _, count in results)
-        rows, codes = [], []
-        for code in range(len(described)):
-            own = lines[lines[:, 1] == code]
-            own = own[np.lexsort((own[:, 0], -own[:, 2]))]
-            own = own[: max(min(FIRST, int(FIRST_SHARE * counts[code])), 1)]
-            rows.append(own[:, 0].astype(np.int64))
-            codes.append(np.full(len(own), described[code]))
-        return {"rows": np.concatenate(rows), "codes": np.concatenate(codes)}
+        lines = first_draws(np.concatenate(list(results)))
+        codes = np.array(described)[lines[:, 1].astype(np.int64)]
+        return {"rows": lines[:, 0].astype(np.int64), "codes": codes}
 
     found = checkpoint.step("names", find)
     fresh = ~np.isin(found["rows"], labels.rows)

@@ -25,7 +25,7 @@ from biglp._core.size import Size
 from biglp._engines import Engine
 from biglp._files.local import atomic_write
 from biglp._files.uri import as_place, open_binary
-from biglp._fit.plan import plan_new_rows, size_of_transformed
+from biglp._fit.plan import plan_new_rows
 from biglp._fit.report import Report
 from biglp._graph import FACTORS
 from biglp._graph.features import Features, Normalisation
@@ -36,6 +36,7 @@ from biglp._rows import PreparedRows, Source
 from biglp._rows.prepared import Sample
 from biglp._rows.source import Encoding
 from biglp._transforms import Chain
+from biglp._transforms.base import size_of_transformed
 
 # --------------------------------------------------------------------------------------------------
 # Classes of a model as JSON values, and back.

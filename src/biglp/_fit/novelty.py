@@ -182,8 +182,8 @@ def unlike_labels(problem: Problem[Any], answer: Predictor) -> dict[str, Any] | 
     n_rows = graph.source.n_rows
     if not isinstance(labels, Labels) or n_rows < LEAST_ROWS or n_rows == len(labels.rows):
         return None
-    if not len(labels.by_people.rows):  # that of a class nobody has seen a row
-        return None
+    if len(labels.rows) > 2 * len(labels.by_people.rows):
+        return None  # rows that names have chosen are unlike most rows of their classes
     if problem.settings.method != "committee":  # what is unusual is not known of other graphs
         return None
     with one_blas_thread():

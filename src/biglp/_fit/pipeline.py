@@ -43,13 +43,13 @@ from biglp._fit.class_names import labels_of_names
 from biglp._fit.evidence import MEMORY, EvidenceMaker
 from biglp._fit.model import Model, ModelView
 from biglp._fit.novelty import unlike_labels, unlike_warning, usual_distance
-from biglp._fit.plan import Plan, plan_fit, size_of_transformed
+from biglp._fit.plan import Plan, plan_fit
 from biglp._fit.report import Report
 from biglp._fit.sample import MappedPredictor, RowMap, map_bytes
 from biglp._fit.update import learn
 from biglp._graph import FACTORS
-from biglp._graph.factor import ROWS_PER_LANDMARK, Factor
-from biglp._graph.features import FeatureStore, MemoryStore, NoStore, SpillingStore
+from biglp._graph.factor import ROWS_PER_LANDMARK, kept_rows
+from biglp._graph.features import MemoryStore, NoStore, SpillingStore
 from biglp._graph.graph import Answered, Answerer, Graph, TrainingRows
 from biglp._graph.own import OwnGraph
 from biglp._labels.doubts import LabelDoubts
@@ -60,11 +60,12 @@ from biglp._learn.accuracy import reliability
 from biglp._learn.base import SAMPLE, HeldOut, LearnResult, Problem, View
 from biglp._output import Sink
 from biglp._rows import PreparedRows, Source, working_dtype
-from biglp._rows.prepared import Sample, kept_rows
+from biglp._rows.prepared import Sample
 from biglp._rows.source import explain_bad_rows, explained
 from biglp._transforms import TRANSFORMS, Chain, Parts, Project, Scale
-from biglp._transforms.base import RowTransform
+from biglp._transforms.base import RowTransform, size_of_transformed
 from biglp._transforms.project import PROJECT_ABOVE, PROJECT_TO, TEXT_ROWS
+from biglp._transforms.recognise import is_text
 from biglp._transforms.views import Views
 
 T = TypeVar("T")
@@ -244,7 +245,7 @@ class Pipeline:
             n_machines=engine.n_machines,
             effort=graph.effort,
         )
-        with explained(source), one_blas_thread():
+        with one_blas_thread(), explained(source):
             sample = Sample(source, dtype, graph.seed, ROWS_PER_LANDMARK * rank)
             learn_transforms = partial(learn_chain, source, sample, graph, size)
             state = self.checkpoint.step("transforms", learn_transforms)
@@ -295,6 +296,7 @@ class Pipeline:
             novelty, usual_distances = unlike(), usual()
 
         # What was chosen, and what was counted on the way.
+        reliable = reliability(labels, learnt.held_out)
         effort, encoding = self.settings.graph.effort, source.encoding
         views = {
             graph.view: {
@@ -309,7 +311,7 @@ class Pipeline:
         report = {
             **views.pop(first.view),
             **learnt.report,
-            **reliability(labels, learnt.held_out),
+            **reliable,
             "effort": effort,
             "rows": source.n_rows,
             "labelled_rows": len(labels.by_people.rows),
@@ -364,7 +366,20 @@ class Pipeline:
                 rank = kind.rank_for(settings, source.n_rows, source.n_features)
                 with blas_threads_for(rank):
                     factor = kind.fit_or_resume(rows, settings, self.checkpoint)
-                factor.store = choose_store(factor, source, prepared.plan)
+                # Features stay in memory; those that do not fit in a file where that is faster.
+                plan, folder = prepared.plan, tempfile.gettempdir()
+                # Rows in memory are as near as features in a file would be; rows in files are not.
+                smaller = plan.stored_row < source.n_features * source.dtype.itemsize
+                needed, here = plan.stored_row * source.n_rows, source.device == "cpu"
+                if not factor.overwritable or not (here or plan.gpu):
+                    factor.store = NoStore()
+                elif plan.stores_features:
+                    factor.store = MemoryStore()
+                elif here and source.stamps and smaller and free_space(Path(folder)) > 1.2 * needed:
+                    left = plan.kept - plan.workers * MemoryStore.BUFFER_BYTES
+                    factor.store = SpillingStore(left, folder)
+                else:
+                    factor.store = NoStore()
                 graphs.append(Graph.from_factor(rows, factor, self.checkpoint))
             rows.sample.let_go()
         return tuple(graphs)
@@ -412,6 +427,8 @@ def learn_chain(
 ) -> dict[str, np.ndarray]:
     """Learn from a sample what is done to rows: the state of the chain, and values of a row."""
     everything, words_from = sample.raw(), source.words_from
+    if not source.is_sparse and settings.scaling == "auto" and is_text(everything):
+        everything = sample.counts()  # as many rows as CSR rows would be, which they are like
     # Anchor graphs of several views have a mean; other factors see the first view only.
     views = source.views if FACTORS[settings.factor].takes_views else {}
     rows = everything
@@ -464,23 +481,6 @@ def learn_chain(
         first = "words" if chain.scaling == "text" else "columns"
         chain = Chain([Views.of({first: chain, **others}, source.n_features)])
     return {"values": np.array(values)} | chain.state()
-
-
-def choose_store(factor: Factor, source: PreparedRows, plan: Plan) -> FeatureStore:
-    """Store features in memory, and those that do not fit in a file where that is faster."""
-    on_device = source.device != "cpu"
-    if not factor.overwritable or (on_device and plan.gpu is None):
-        return NoStore()
-    if plan.stores_features:
-        return MemoryStore()
-    if on_device:
-        return NoStore()
-    # Rows in memory are as near as features in a file would be; rows in files are not.
-    smaller = plan.stored_row < source.n_features * source.dtype.itemsize
-    folder, needed = Path(tempfile.gettempdir()), plan.stored_row * source.n_rows
-    if source.stamps and smaller and free_space(folder) > 1.2 * needed:
-        return SpillingStore(plan.kept - plan.workers * MemoryStore.BUFFER_BYTES, str(folder))
-    return NoStore()
 
 
 def unreached_warning(problem: Problem[Any], n_unreached: int) -> UnreachedRowsWarning:

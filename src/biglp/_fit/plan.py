@@ -22,8 +22,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from biglp._core.device import PINNED_BYTES, Device
 from biglp._core.errors import MemoryBudgetError
 from biglp._core.memory import (
@@ -39,8 +37,7 @@ from biglp._engines import Engine
 from biglp._graph import FACTORS
 from biglp._graph.features import FeatureMap
 from biglp._learn import METHODS
-from biglp._rows import PreparedRows, Source
-from biglp._transforms import Chain
+from biglp._rows import PreparedRows
 
 PROCESS_BYTES = 63 << 20
 """Python, NumPy, SciPy and what the allocator does not give back."""
@@ -168,10 +165,10 @@ def plan(parts: Iterable[HasCost], size: Size, machine: Machine) -> Plan:
     ``parts``: the ``cost`` of everything that takes memory or time; ``machine``: blocks in work
     at once may be fewer than its threads when memory is short.
     """
-    cost, engine = add_up(part(size) for part in parts), machine.engine
+    cost, engine = add_up([part(size) for part in parts]), machine.engine
     share = machine.memory // engine.n_sharing  # of one process
     on_cpu = machine.place.device == "cpu"
-    process = PROCESS_BYTES + sum(cost.libraries.values())
+    process = PROCESS_BYTES + engine.library_bytes + sum(cost.libraries.values())
     if share < process + cost.opening:
         first = format_bytes(process + cost.opening)
         raise TooLittleError(f"Python and decoding the input alone take {first}")
@@ -284,11 +281,10 @@ def plan_fit(
     """
     graph, kind = settings.graph, FACTORS[settings.graph.factor]
     everything: list[HasCost] = [
-        engine.cost,
+        *parts,
         PreparedRows.cost,
         partial(kind.cost, graph),
         METHODS[settings.answer.method].cost,
-        *parts,
     ]
     if settings.sklearn:
         everything.append(lambda _: Cost(libraries=SKLEARN))
@@ -333,13 +329,13 @@ def plan_new_rows(
     answers = Cost(row=3 * size.n_classes * size.dtype.itemsize, block=VOTING_BYTES)
     cost, reading = add_up([factor.sweep_cost(size, device), answers]), PreparedRows.cost(size)
     loaded = [
-        engine.cost(size),
         reading,
         Cost(libraries=SKLEARN if "sklearn" in sys.modules else {}),
         Cost(libraries=TORCH if device != "cpu" else {}),
     ]
     # Tables are decoded before the sweep, or in it: the memory for one serves the other.
-    process = PROCESS_BYTES + sum(add_up(loaded).libraries.values())
+    process = PROCESS_BYTES + engine.library_bytes
+    process += sum(add_up(loaded).libraries.values())
     process += max(reading.opening, engine.n_threads * reading.block)
     smallest = BLOCKS_AT_ONCE * MIN_BLOCK_ROWS * cost.row + cost.block
     least = engine.n_sharing * (process + 2 * smallest)
@@ -357,23 +353,4 @@ def plan_new_rows(
     a_block = int(rows_each * (reading.read_row + cost.row)) + cost.block
     return rows_each, max(
         min(engine.n_threads, (memory // engine.n_sharing - process) // a_block), 1
-    )
-
-
-def size_of_transformed(size: Size, source: Source, chain: Chain) -> Size:
-    """The size of a problem, with what its chain makes of the rows."""
-    width = chain.width(size.n_features)
-    # Projected sparse rows are dense; other rows count as wide as they are before or after.
-    dense = source.is_sparse and chain.embeds and not chain.keeps_sparse
-    if PreparedRows.are_there(source, size.dtype, chain):
-        gpu_row = 0
-    elif source.dtype == np.float16 and not chain.changes_rows:
-        gpu_row = width * source.dtype.itemsize
-    else:
-        gpu_row = width * size.dtype.itemsize
-    return replace(
-        size,
-        directions=width if dense or width > size.n_features else 0,
-        values=max(size.values, width) if width > size.n_features else size.values,
-        gpu_row=gpu_row,
     )

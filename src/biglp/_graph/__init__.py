@@ -35,6 +35,7 @@ _MODULES = {
     "TrainingRows": "graph",
     "choose_landmarks": "landmarks",
     "kmeans_start": "landmarks",
+    "landmarks_for": "factor",
     "landmark_spacing": "landmarks",
     "nearest_landmarks": "kernels",
 }

@@ -35,14 +35,19 @@ from biglp._core.arrays import (
     is_torch,
     namespace,
 )
+from biglp._core.blocks import cut_rows
 from biglp._core.parameters import positive, positive_integer
 from biglp._core.settings import GraphSettings
-from biglp._core.size import EFFORTS, Cost, Size, left_out, pair_seconds
-from biglp._graph.factor import SWEEP_ENTRY
-from biglp._graph.features import DENSE_COLUMNS, Packed
+from biglp._core.size import EFFORTS, Cost, Size
+from biglp._graph.factor import SWEEP_ENTRY, Factor, landmarks_for
+from biglp._graph.features import DENSE_COLUMNS, Packed, not_taken
 from biglp._graph.graph import TrainingRows
-from biglp._graph.kernels import SEARCH_CELLS, SEARCH_ROWS, Search, scatter
+from biglp._graph.kernels import SEARCH_CELLS, SEARCH_ROWS, Search, pair_seconds, scatter
 from biglp._graph.landmarks import LandmarkFactor
+from biglp._rows.prepared import PreparedRows, Sample
+from biglp._transforms import Chain
+from biglp._transforms.base import below
+from biglp._transforms.views import Views
 
 POINTS, FALL = 2.3, 1.5
 """Points of accuracy that k landmarks lose to an endless number with a few labels of each class:
@@ -84,27 +89,23 @@ class AnchorFactor(LandmarkFactor):
     def fit(cls, rows: TrainingRows, settings: GraphSettings) -> Any:
         """Choose landmarks and bandwidth, of every view where there are several."""
         if len(rows.source.chain.views) > 1:
-            from biglp._graph.views import ViewsFactor  # which is made of these
-
             return ViewsFactor.fit(rows, settings)
         return super().fit(rows, settings)
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Any:
         if "views" in state:
-            from biglp._graph.views import ViewsFactor
-
             return ViewsFactor.from_state(state)
         return super().from_state(state)
 
     def left_out(self, effort: str, n_rows: int) -> list[dict[str, Any]]:
         """Landmarks that a larger effort would have, where this one decided on their number."""
-        most = EFFORTS["best"].landmarks_for(n_rows)
-        if self.rank != EFFORTS[effort].landmarks_for(n_rows) or self.rank >= most:
+        most = landmarks_for(EFFORTS["best"], n_rows)
+        if self.rank != landmarks_for(EFFORTS[effort], n_rows) or self.rank >= most:
             return []  # the user's number, or fewer because rows repeat: more would not help
         seconds = (most - self.rank) * n_rows * pair_seconds(self.landmarks.shape[1])
         points = POINTS * ((1000 / self.rank) ** FALL - (1000 / most) ** FALL)
-        return [left_out("landmarks", self.rank, most, seconds, points)]
+        return [not_taken("landmarks", self.rank, most, seconds, points)]
 
     @cached_property
     def _search(self) -> Search:
@@ -174,3 +175,117 @@ class AnchorFactor(LandmarkFactor):
             stored_row=nearest * (size.dtype.itemsize + index),
             seconds={**cost.seconds, "Gram": sweep, "labels": sweep / 2},
         )
+
+
+# --------------------------------------------------------------------------------------------------
+# One graph of several views of the same rows: the mean of the anchor graphs of all of them.
+#
+# With Z_v the mixing weights of view v (of V), features are F = [Z_1, …, Z_V] / V. Rows sum to 1,
+# so F is an anchor graph with Λ = diag(Fᵀ1), and
+#
+#     W = F·Λ⁻¹·Fᵀ = (W_1 + … + W_V) / V,     W_v = Z_v·Λ_v⁻¹·Z_vᵀ,   Λ_v = V·(part of Λ of view v).
+
+
+class ViewsFactor(Factor):
+    """Weights to the nearest landmarks of every view, side by side."""
+
+    kind = "anchors"  # which makes one of these where rows have several views
+    unit_degrees = True
+
+    def __init__(self, parts: dict[str, AnchorFactor], columns: list[slice]) -> None:
+        """Take the factor of each view, by its name, and where its features are in a row."""
+        self.parts, self.columns = parts, columns
+        self.ends = np.cumsum([part.rank for part in parts.values()]).tolist()
+        self.rank = self.ends[-1]
+        self.n_nearest = sum(part.n_nearest for part in parts.values())
+
+    @property
+    def places(self) -> list[slice]:
+        """Where the landmarks of each view are among all."""
+        return [slice(start, end) for start, end in zip([0, *self.ends], self.ends, strict=False)]
+
+    @classmethod
+    def fit(cls, rows: TrainingRows, settings: GraphSettings) -> ViewsFactor:
+        views, source = views_in(rows.source.chain), rows.source
+        parts = {}
+        for (name, chain), columns in zip(views.chains.items(), views.columns, strict=True):
+            own = PreparedRows(source.inner, source.dtype, chain, source.device)
+            blocks = cut_rows(own, max(block.n_rows for block in rows.blocks))
+            sample: Any = SampleOfView(rows.sample, columns)
+            view = TrainingRows(rows.engine, own, blocks, sample, name)
+            parts[name] = AnchorFactor.fit(view, settings)
+        return cls(parts, views.columns)
+
+    @classmethod
+    def cost(cls, settings: GraphSettings, size: Size) -> Cost:
+        return AnchorFactor.cost(settings, size)
+
+    def features(self, rows: Rows) -> Array:
+        """F, as CSR rows of the nearest landmarks of all views.  (b, Σm) → (b, Σk)."""
+        packed = []
+        for part, columns, place in zip(
+            self.parts.values(), self.columns, self.places, strict=True
+        ):
+            own = np.ascontiguousarray(rows[:, columns])
+            numbers, weights = part.pack(part.features(own))
+            packed.append((numbers.astype(np.int32) + place.start, weights / len(self.parts)))
+        numbers, weights = (np.hstack(each) for each in zip(*packed, strict=True))
+        return self.unpack((numbers, weights))
+
+    def pack(self, features: Array) -> Packed:
+        shape = (features.shape[0], self.n_nearest)
+        columns = features.indices.astype(np.min_scalar_type(self.rank - 1)).reshape(shape)
+        return columns, features.data.reshape(shape)
+
+    def unpack(self, packed: Packed) -> Array:
+        columns, weights = packed
+        return scatter(columns.astype(np.int32, copy=False), weights, self.rank)
+
+    def left_out(self, effort: str, n_rows: int) -> list[dict[str, Any]]:
+        return next(iter(self.parts.values())).left_out(effort, n_rows)
+
+    def state(self) -> dict[str, np.ndarray]:
+        names = np.array(list(self.parts), dtype=np.str_)
+        ends = np.array([columns.stop for columns in self.columns])
+        return {"views": names, "ends": ends} | {
+            f"{name}.{key}": array
+            for name, part in self.parts.items()
+            for key, array in part.state().items()
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> ViewsFactor:
+        names, ends = state["views"].tolist(), state["ends"].tolist()
+        columns = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+        parts = {name: AnchorFactor.from_state(below(state, f"{name}.")) for name in names}
+        return cls(parts, columns)
+
+    def describe(self) -> dict[str, Any]:
+        first, *_ = self.parts.values()
+        return first.describe()
+
+
+def views_in(chain: Chain) -> Views:
+    (views,) = chain.transforms
+    assert isinstance(views, Views)
+    return views
+
+
+class SampleOfView:
+    """The features of one view in a sample of rows; all else is that of the sample."""
+
+    def __init__(self, sample: Sample, columns: slice) -> None:
+        self._sample, self._columns = sample, columns
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sample, name)
+
+    def prepared(self, n: int, n_threads: int = 1) -> Rows:
+        return np.ascontiguousarray(self._sample.prepared(n, n_threads)[:, self._columns])
+
+    def take(self, rows: np.ndarray) -> Rows | None:
+        taken = self._sample.take(rows)
+        return None if taken is None else np.ascontiguousarray(taken[:, self._columns])
+
+    def remember(self, rows: np.ndarray, prepared: Rows) -> None:
+        """Nothing: only rows with all views are kept."""

@@ -16,17 +16,37 @@ import numpy as np
 
 from biglp._algebra.systems import MOST_LABELLED
 from biglp._core.settings import GraphSettings
-from biglp._core.size import EFFORTS, TORCH, Cost, Size, pair_seconds
+from biglp._core.size import EFFORTS, TORCH, Cost, Effort, Size
 from biglp._files.runfolder import Checkpoint
 from biglp._graph.features import FeatureMap
 from biglp._graph.graph import TrainingRows
-from biglp._rows.prepared import NAMED_BYTES, SAMPLE_BYTES, SAMPLE_ROWS, kept_rows
+from biglp._graph.kernels import pair_seconds
+from biglp._rows.prepared import (
+    LEAST,
+    MOST,
+    NAMED_BYTES,
+    SAMPLE_BYTES,
+    SAMPLE_KEPT_BYTES,
+    SAMPLE_ROWS,
+)
 from biglp._transforms.project import text_bytes
 
 ROWS_PER_LANDMARK = 100
 """Rows a landmark in the sample that k-means works on; more does not help classification."""
 SWEEP_ENTRY = 4e-9
 """Seconds of a row in the sums for each of its features, once these are made."""
+
+
+def landmarks_for(effort: Effort, n_rows: int) -> int:
+    """Landmarks of an anchor graph: a share of few rows, as many as are affordable of many."""
+    least, most = effort.landmarks
+    most = max(min(effort.landmark_pairs // n_rows, most), least)
+    return min(max(min(n_rows // 2, effort.fine), n_rows // 10, 10), most)
+
+
+def kept_rows(n_rows: int, row_bytes: float) -> int:
+    """Rows of a sample that stay when the graph is made."""
+    return min(n_rows, MOST, max(LEAST, int(SAMPLE_KEPT_BYTES // max(row_bytes, 1.0))))
 
 
 class Factor(FeatureMap):
@@ -75,7 +95,7 @@ class Factor(FeatureMap):
         # By default a share of the rows, within what is quick and what is useful.
         usual = max(min(n_rows // 10, 100), 50)
         if cls.landmarks_by_effort:
-            usual = EFFORTS[settings.effort].landmarks_for(n_rows)
+            usual = landmarks_for(EFFORTS[settings.effort], n_rows)
         return min(settings.n_landmarks or usual, n_rows)
 
     @classmethod

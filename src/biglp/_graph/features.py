@@ -225,6 +225,21 @@ class SpillingStore(FeatureStore):
 # --------------------------------------------------------------------------------------------------
 
 
+def not_taken(
+    what: str, taken: int, of: int, seconds: float, points: float | None
+) -> dict[str, str | int | float | None]:
+    """A line of ``report_["left_out"]``: ``taken`` of so many, what the others would have cost, and
+    about how many points of accuracy they would have brought.
+    """
+    return {
+        "what": what,
+        "taken": taken,
+        "of": of,
+        "seconds": round(seconds, 2),
+        "points": None if points is None else round(points, 1),
+    }
+
+
 class FeatureMap(ABC):
     """Features φ(x) of rows, of the training rows and of new ones."""
 

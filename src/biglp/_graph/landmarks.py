@@ -32,7 +32,7 @@ from biglp._core.blocks import Block, cut_rows
 from biglp._core.errors import BadRowsError, LandmarkWarning, ParameterError, warn_caller
 from biglp._core.parameters import positive
 from biglp._core.settings import GraphSettings
-from biglp._core.size import Cost, Size, pair_seconds
+from biglp._core.size import Cost, Size
 from biglp._core.threads import one_blas_thread, threads_of_one
 from biglp._engines.base import Engine
 from biglp._graph.factor import ROWS_PER_LANDMARK, Factor
@@ -44,6 +44,7 @@ from biglp._graph.kernels import (
     Search,
     check_bandwidth,
     nearest_landmarks,
+    pair_seconds,
     scatter,
 )
 from biglp._rows.opening import as_source
@@ -353,7 +354,9 @@ def kmeans_start(sample: Rows, k: int, seed: int, n_threads: int = 1) -> np.ndar
         doubled = np.hstack([pool * -2.0, norms[:, None]])
     n_threads = n_threads if size * k >= WORTH_THREADS else 1
     workers = threads_of_one(n_threads) if n_threads > 1 else nullcontext()
-    with one_blas_thread(), workers as threads:
+    # Threads of their own ignore what overflows as well.
+    ignored = np.errstate(over="ignore", invalid="ignore")
+    with one_blas_thread(), ignored, workers as threads:
         over: Callable[..., Iterable[np.ndarray]] = map if threads is None else threads.map
         while True:
             if is_sparse:
@@ -362,7 +365,9 @@ def kmeans_start(sample: Rows, k: int, seed: int, n_threads: int = 1) -> np.ndar
             else:
                 step = max(SEARCH_CELLS // len(fresh), 1)
                 parts = [across[:, start : start + step] for start in range(0, size, step)]
-                distances = np.concatenate(list(over(partial(_smallest, doubled[fresh]), parts)))
+                to_fresh = doubled[fresh].__matmul__
+                found = over(lambda part, of=to_fresh: of(part).min(axis=0), parts)
+                distances = np.concatenate(list(found))
             squared = np.minimum(squared, np.maximum(distances + norms, 0.0))
             squared[chosen] = 0.0
             batch = min(k - len(chosen), max(1, k // START_BATCHES), int(np.count_nonzero(squared)))
@@ -381,11 +386,6 @@ def kmeans_start(sample: Rows, k: int, seed: int, n_threads: int = 1) -> np.ndar
                 chance[drawn] = 0.0
                 fresh += drawn
             chosen = chosen + fresh
-
-
-def _smallest(doubled: np.ndarray, across: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray((doubled @ across).min(axis=0))
 
 
 def start_rows(n_features: int) -> int:

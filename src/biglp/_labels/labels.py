@@ -48,18 +48,18 @@ class Labels:
     guessed: np.ndarray | None = None
     n_classes: int = field(init=False)
     n_columns: int = field(init=False)  # of Y: one for each class
+    # Weight of the labels of each class: their number, where none has a weight.  (c,)
+    counts: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_classes", len(self.classes))
         object.__setattr__(self, "n_columns", len(self.classes))
-
-    @property
-    def counts(self) -> np.ndarray:
-        """Weight of the labels of each class: their number, where none has a weight.  (c,)."""
         if self.distribution is None:
-            return np.bincount(self.codes, self.weights, minlength=self.n_classes)
-        weights = np.ones(len(self.rows)) if self.weights is None else self.weights
-        return np.asarray(self.distribution.T @ weights)
+            counts = np.bincount(self.codes, self.weights, minlength=self.n_classes)
+        else:
+            weights = np.ones(len(self.rows)) if self.weights is None else self.weights
+            counts = np.asarray(self.distribution.T @ weights)
+        object.__setattr__(self, "counts", counts)
 
     @property
     def rows_each(self) -> np.ndarray:

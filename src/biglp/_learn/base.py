@@ -183,7 +183,7 @@ class Method(ABC):
     @classmethod
     def check(cls, labels: Any, settings: AnswerSettings, rank: int) -> None:
         """Refuse, before any row is read, what cannot work with these labels."""
-        if not isinstance(settings.class_balance, str):
+        if settings.balance == "given":
             given_prior(settings.class_balance, labels.n_classes)
 
     @classmethod

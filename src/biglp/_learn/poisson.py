@@ -83,10 +83,10 @@ class PoissonMethod(Method):
             coefficients = without_noise(sums.unmix(coefficients), sums, 1.0 - SMALLEST_GAP)
             radius = {"spectral_radius": spectrum.radius}
         prior = share
-        if not isinstance(settings.class_balance, str):
+        if settings.balance == "given":
             prior = given_prior(settings.class_balance, labels.n_classes)
         answer = SpreadingPredictor(coefficients, weights, prior, own_shift=-share * weights)
-        if settings.balances("share"):
+        if settings.balance == "share":
             answer = with_class_shares(answer, problem)
         report = {
             "filter": "poisson",

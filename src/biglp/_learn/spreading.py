@@ -102,9 +102,9 @@ class SpreadingMethod(Method):
         alphas = ALPHAS if settings.alpha is None else (settings.alpha,)
         powers: tuple[float, ...] = (DEFAULT_PRIOR_POWER,)
         trial = settings
-        if settings.balances("auto"):
+        if settings.balance == "auto":
             powers = PRIOR_POWERS
-        elif settings.balances("share"):
+        elif settings.balance == "share":
             # Thresholds come from all rows; for choosing α, class mass with the same prior will do.
             powers, trial = (1.0,), replace(settings, class_balance="mass")
         labelled = rows_to_choose_by(problem, settings.alpha is None)
@@ -114,7 +114,7 @@ class SpreadingMethod(Method):
             targets = labelled.targets(labels.n_classes)
             for alpha in alphas:
                 scores, masses = leave_one_out(problem.system, labelled, alpha)
-                if settings.balances("centre"):
+                if settings.balance == "centre":
                     scores = centred(scores, labels.counts - targets)
                 for power in powers:
                     found = scores * balance_weights(trial, labels, masses, power)
@@ -135,15 +135,15 @@ class SpreadingMethod(Method):
         mass = class_mass(labels.counts, sums.totals @ coefficients, alpha)
         weights = balance_weights(settings, labels, mass, best["prior_power"])
         prior = power_prior(labels.counts, 1.0)
-        if not isinstance(settings.class_balance, str):
+        if settings.balance == "given":
             prior = given_prior(settings.class_balance, labels.n_classes)
         shift = np.zeros(1)
-        if settings.balances("centre"):
+        if settings.balance == "centre":
             coefficients = centred(coefficients, labels.counts)
             shift = (alpha - 1.0) * mean_label(labels.counts)
         unmixed = without_noise(sums.unmix(coefficients * weights), sums, alpha)
         answer = SpreadingPredictor(unmixed, (1.0 - alpha) * weights, prior, shift)
-        if settings.balances("share"):
+        if settings.balance == "share":
             answer = with_class_shares(answer, problem)
         report = {
             "alpha": alpha,
@@ -163,7 +163,7 @@ def share_found(scores: np.ndarray, targets: np.ndarray) -> float:
 
 def rows_to_choose_by(problem: Problem[Labels], open_alpha: bool) -> LabelledRows | None:
     """Labelled rows for leave-one-out; None where nothing is to be chosen, or labels are few."""
-    if not (open_alpha or problem.settings.balances("auto")):
+    if not open_alpha and problem.settings.balance != "auto":
         return None
     if int(problem.labels.rows_each.min()) < LABELS_TO_CHOOSE:
         return None
@@ -177,9 +177,9 @@ def balance_weights(
     settings: AnswerSettings, labels: Labels, mass: np.ndarray, power: float
 ) -> np.ndarray:
     """Factor of each class's column; the largest is 1.  (..., c) → (..., c)."""
-    if settings.balances(*NO_WEIGHTS):
+    if settings.balance in NO_WEIGHTS:
         return np.ones_like(mass)
-    if isinstance(settings.class_balance, str):
+    if settings.balance != "given":
         prior = power_prior(labels.counts, power)
     else:
         prior = given_prior(settings.class_balance, labels.n_classes)

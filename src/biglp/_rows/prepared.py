@@ -15,7 +15,7 @@ from biglp._core.arrays import Rows, is_torch, to_device, to_numpy, torch_type
 from biglp._core.device import upload
 from biglp._core.size import Cost, Size
 from biglp._rows.source import DECODED_BYTES, Source, take_rows
-from biglp._transforms.base import Chain
+from biglp._transforms.base import Chain, are_there
 from biglp._transforms.project import PROJECT_ABOVE
 
 PLAIN = Chain()
@@ -87,7 +87,7 @@ class PreparedRows(Source):
             self.n_input_features = max(inner.n_features, inner.n_input_features)
         self.dtype = dtype
         self.device = device
-        self.stay = stay and not self.are_there(inner, dtype, chain)
+        self.stay = stay and not are_there(inner, dtype, chain)
         self.name = inner.name
         self.is_sparse = inner.is_sparse and chain.keeps_sparse
         self.stamps = inner.stamps
@@ -102,15 +102,6 @@ class PreparedRows(Source):
         if chain.embeds and not self.is_sparse and device == "cpu" and small:
             shape = (self.n_rows, self.n_features)
             self._stored = np.empty(shape, dtype), np.zeros(self.n_rows, dtype=bool)
-
-    @staticmethod
-    def are_there(inner: Source, dtype: np.dtype[Any], chain: Chain) -> bool:
-        """Whether the rows are on a device already, in a type that the sweeps can use.
-
-        Half precision is one: it stays what it is, and is widened where it is worked on.
-        """
-        usable = inner.dtype in (dtype, np.float16)
-        return inner.device != "cpu" and usable and not chain.changes_rows
 
     @staticmethod
     def cost(size: Size) -> Cost:
@@ -208,11 +199,6 @@ ROUNDS, MIXING = 8, np.uint64(0xBF58476D1CE4E5B9)
 """Of the network that shuffles, and the factor of its mixing (that of SplitMix64)."""
 
 
-def kept_rows(n_rows: int, row_bytes: float) -> int:
-    """Rows of a sample that stay when the graph is made."""
-    return min(n_rows, MOST, max(LEAST, int(SAMPLE_KEPT_BYTES // max(row_bytes, 1.0))))
-
-
 def shuffled(count: int, n_rows: int, seed: int) -> np.ndarray:
     """First rows of a random order of all rows, of which no more than these are made.
 
@@ -283,9 +269,15 @@ class Sample:
         """The first stretch as it is before the chain, behind what the chain learns."""
         with self._lock:
             if self._raw is None:
-                plain = PreparedRows(self.source, self.dtype)
-                self._raw = take_rows(plain, self.rows(self.ends[0]))
+                rows = to_numpy(take_rows(self.source, self.rows(self.ends[0])))
+                self._raw = rows.astype(self.dtype, copy=False)
             return self._raw
+
+    def counts(self) -> Rows:
+        """As :meth:`raw`, of dense rows that are mostly zeros: as many as of CSR rows, as CSR."""
+        plain, rows = PreparedRows(self.source, self.dtype), self.rows(SAMPLE_ROWS)
+        pieces = np.array_split(rows, -(-len(rows) // LEAST))
+        return sparse.vstack([sparse.csr_matrix(take_rows(plain, some)) for some in pieces])
 
     def prepared(self, n: int, n_threads: int = 1) -> Rows:
         """The first n rows, through the chain; read by several threads where these are given."""

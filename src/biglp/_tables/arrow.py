@@ -156,6 +156,8 @@ def open_frame(frame: Any, options: ReadOptions, keep_plain: bool) -> Source | N
     numbers = encoding.takes_arrays and encoding.n_features == encoding.n_inputs  # no lists
     if not keep_plain and numbers and not encoding.left_out and not nulls:
         return None
+    if encoding.views and options.cache != "never":  # texts are taken apart once
+        return open_tables([rows], replace(options, cache="auto"))
     return TabularSource([rows], encoding, rows.name)
 
 

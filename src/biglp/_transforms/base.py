@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -191,6 +191,34 @@ class Chain:
                 arrays[int(index)][name] = array
         names = state["names"].tolist()
         return cls([TRANSFORMS[n].from_state(a) for n, a in zip(names, arrays, strict=True)])
+
+
+def are_there(rows: Any, dtype: np.dtype[Any], chain: Chain) -> bool:
+    """Whether a source's rows are on a device already, in a type that the sweeps can use.
+
+    Half precision is one: it stays what it is, and is widened where it is worked on.
+    """
+    usable = rows.dtype in (dtype, np.float16)
+    return rows.device != "cpu" and usable and not chain.changes_rows
+
+
+def size_of_transformed(size: Size, source: Any, chain: Chain) -> Size:
+    """The size of a problem, with what its chain makes of the source's rows."""
+    width = chain.width(size.n_features)
+    # Projected sparse rows are dense; other rows count as wide as they are before or after.
+    dense = source.is_sparse and chain.embeds and not chain.keeps_sparse
+    if are_there(source, size.dtype, chain):
+        gpu_row = 0
+    elif source.dtype == np.float16 and not chain.changes_rows:
+        gpu_row = width * source.dtype.itemsize
+    else:
+        gpu_row = width * size.dtype.itemsize
+    return replace(
+        size,
+        directions=width if dense or width > size.n_features else 0,
+        values=max(size.values, width) if width > size.n_features else size.values,
+        gpu_row=gpu_row,
+    )
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,9 @@ from scipy import sparse
 
 from biglp._core.arrays import Rows, namespace, to_device, to_numpy
 
+LOOKED_AT, USUAL_COUNT = 100, 2.0
+"""Dense rows that are looked at first; and how often a word that is in a text is in it, usually, at
+most. Pixels that are mostly empty are whole numbers too, and larger."""
 LEAST_WORDS = 200
 """Features below which rows are a table, not text."""
 MOST_FILLED = 0.1
@@ -35,9 +38,11 @@ EMBEDDING_FEATURES, EMBEDDING_SHARE = 32, 0.9
 EMBEDDING_SIGNS, EMBEDDING_SPREADS = 0.05, 30.0
 """An embedding has so many features or more. That share of them is of both signs in that share of
 the rows or more, and the spreads of those in the middle differ by no more than that factor."""
-LIKE_LENGTHS = 1.5
-"""Rows of m independent numbers differ in length by 1/√(2m) of the mean. Where the difference is no
-larger than that by this factor, lengths say nothing, and unit length would change little."""
+LIKE_LENGTHS, EQUAL_LENGTHS = 1.5, 0.2
+"""Rows of m independent numbers differ in length by 1/√(2m) of the mean. Where they differ more
+than that by the first factor, angles are what embeddings are about. Where they differ less than
+that by the second, somebody has given them length 1 for that reason. In between lengths say
+nothing, and unit length would change little."""
 STANDARDISED = 0.02
 """Spreads that differ by less than this were made equal by someone: that is a table."""
 LONE_FACTOR = np.sqrt(2.0)
@@ -54,9 +59,22 @@ than a tenth of its standard deviation."""
 
 
 def is_text(sample: Rows) -> bool:
-    """Whether sparse rows look like words of texts."""
+    """Whether rows look like words of texts, however they are stored.
+
+    Of dense rows only counts do: tf-idf weights are fractions as any other numbers are.
+    """
     n_rows, n_features = sample.shape
-    if not sparse.issparse(sample) or n_features < LEAST_WORDS or sample.nnz == 0:
+    if n_features < LEAST_WORDS:
+        return False
+    if not sparse.issparse(sample):
+        for rows in (sample[:LOOKED_AT], sample):  # most others show it among a few rows
+            entries = rows[rows != 0]
+            if not 0 < entries.size <= MOST_FILLED * rows.size or np.median(entries) > USUAL_COUNT:
+                return False
+            if entries.min() < 0 or (entries % 1 != 0).any():
+                return False
+        sample = sparse.csr_matrix(sample)
+    if sample.nnz == 0:
         return False
     entries = np.diff(sample.indptr)
     varied = entries.std() > LEAST_VARIATION * entries.mean()
@@ -100,11 +118,12 @@ def is_embedding(sample: Rows, statistics: Statistics) -> bool:
     return bool(both.mean() >= EMBEDDING_SHARE and not two_valued(sample, statistics).any())
 
 
-def lengths_differ(sample: np.ndarray) -> bool:
-    """Whether rows differ in length by more than they would by chance."""
+def angles_count(sample: np.ndarray) -> bool:
+    """Whether rows differ in length by more than they would by chance, or hardly at all."""
     lengths = np.sqrt(np.square(sample, dtype=np.float64).sum(axis=1))
     by_chance = lengths.mean() / np.sqrt(2.0 * sample.shape[1])
-    return bool(lengths.std() > LIKE_LENGTHS * by_chance)
+    spread = float(lengths.std())
+    return not EQUAL_LENGTHS * by_chance <= spread <= LIKE_LENGTHS * by_chance
 
 
 def has_long_tail(sample: Rows, statistics: Statistics) -> np.ndarray:

@@ -31,13 +31,13 @@ from biglp._transforms.project import TEXT_ROWS, Project, unit_length, word_weig
 from biglp._transforms.recognise import (
     COUNTED,
     LONE_FACTOR,
+    angles_count,
     feature_statistics,
     has_long_tail,
     inverse,
     is_embedding,
     is_table,
     is_text,
-    lengths_differ,
     log_scales,
     one_hot_groups,
     signed_log,
@@ -97,7 +97,7 @@ class Scale(RowTransform):
         low, high, mean, spread = statistics
         if kind == "auto":
             if is_embedding(sample, statistics):
-                kind = "unit" if lengths_differ(sample) else "none"
+                kind = "unit" if angles_count(sample) else "none"
             else:
                 kind = "table" if is_table(sample, statistics) else "none"
         learnt = replace(self, kind=kind)
@@ -150,6 +150,8 @@ class Scale(RowTransform):
 
     def apply(self, rows: Rows) -> Rows:
         """Scale a block of rows (dense or CSR); the identity returns the rows untouched."""
+        if self.kind == "text" and isinstance(rows, np.ndarray):  # as CSR rows, to the same bits
+            rows = sparse.csr_matrix(rows)
         if self.used is not None and sparse.issparse(rows):
             # SciPy's own choice of columns looks at every column, of which there may be a million.
             ranks = self._ranks[np.minimum(rows.indices, len(self._ranks) - 1)]

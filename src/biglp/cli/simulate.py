@@ -48,7 +48,7 @@ def simulate(
 
     from biglp._core.errors import OutputError, ParameterError
     from biglp._core.memory import format_bytes
-    from biglp._core.threads import available_cores
+    from biglp._engines.base import available_cores
     from biglp._files.local import free_space
     from biglp._rows.simulated import Simulation, write_simulation
     from biglp.cli.console import progress_bars, results_console, seconds

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from biglp._core.arrays import to_numpy
 from biglp._core.errors import ParameterError
-from biglp._core.parameters import checked, positive_integer
+from biglp._core.parameters import checked, chosen, positive_integer
 from biglp._core.progress import versions
 from biglp._core.settings import Settings
 from biglp._engines import Engine
@@ -32,7 +32,7 @@ from biglp._output import ArraySink
 from biglp._report.page import Content, Step
 from biglp._rows import as_source
 from biglp._rows.source import explained
-from biglp.estimators.base import EVERY, NO_ROWS, Estimator, label_files
+from biglp.estimators.base import EVERY, NO_ROWS, READING, Estimator, label_files
 
 HELD = ("_problem", "_held_out")
 """What is held of the training rows; it is not written to a file."""
@@ -137,8 +137,8 @@ class ActiveLearner(Estimator):
         """
         settings = Settings.without_labels(self.get_params(deep=False), sklearn=True)
         n = positive_integer("n", n)
-        reading = self._reading()
-        named = label_files(X, None, self)
+        reading = chosen({name: getattr(self, name) for name in READING})
+        named = label_files(X, None, self, reading)
         if named is not None:
             reading |= named.not_features
         files = None if named is None else named.files

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from biglp._core.device import Device
 from biglp._core.errors import ModelFileError, ParameterError, warn_caller
 from biglp._core.memory import parse_memory
-from biglp._core.parameters import chosen
 from biglp._core.progress import Progress, shown_progress
 from biglp._engines import Engine, make_engine
 from biglp._files.local import atomic_write
@@ -195,9 +194,7 @@ class Estimator(BaseEstimator):
 
     def _source(self, X: Any, *, reset: bool, **options: Any) -> Source:
         """Open the rows of a fit (``reset``) as the parameters say, new ones as those were."""
-        if reset:
-            options = self._reading() | options
-        else:  # new rows are read as the training rows were
+        if not reset:  # new rows are read as the training rows were
             table = isinstance(X, (str, os.PathLike, list)) or hasattr(X, "columns")
             if not isinstance(X, Source) and (self._model.encoding is not None or table):
                 options["encoding"] = self._model.encoding_for_new_rows()
@@ -223,12 +220,8 @@ class Estimator(BaseEstimator):
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
-    def _reading(self) -> dict[str, Any]:
-        """Parameters that say how a table is read, where they are given."""
-        return chosen({name: getattr(self, name) for name in READING})
 
-
-def label_files(X: Any, y: Any, estimator: Any) -> LabelInput | None:
+def label_files(X: Any, y: Any, estimator: Any, reading: dict[str, Any]) -> LabelInput | None:
     """Where labels are, when y names files or a column holds them; None when y holds them.
 
     The columns are those of the table that X names, or of the estimator's ``metadata``.
@@ -267,7 +260,7 @@ def label_files(X: Any, y: Any, estimator: Any) -> LabelInput | None:
         files or (),
         label_column,
         id_column=id_column,
-        reading=estimator._reading(),
+        reading=reading,
         metadata=metadata,
         memory=parse_memory(estimator.memory),
     )

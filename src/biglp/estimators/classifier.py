@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from biglp._core.arrays import namespace, to_numpy
 from biglp._core.errors import BigLPWarning, LabelError, ParameterError
-from biglp._core.parameters import positive_integer
+from biglp._core.parameters import chosen, positive_integer
 from biglp._core.settings import Settings
 from biglp._fit.pipeline import Pipeline
 from biglp._labels.labels import (
@@ -30,7 +30,7 @@ from biglp._labels.labels import (
 from biglp._output import ArraySink
 from biglp._rows import working_dtype
 from biglp.estimators.active import ActiveLearner
-from biglp.estimators.base import label_files
+from biglp.estimators.base import READING, label_files
 
 WIDE = {"bandwidth_factor": 1.0}
 PAPER_METHODS: dict[str, dict[str, Any]] = {
@@ -304,12 +304,11 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         Steps: check the parameters, open the rows, read the labels, learn, keep what was learnt.
         """
         settings = Settings.of(self.get_params(deep=False), sklearn=True)
-        named = label_files(X, y, self)
-        if named is None:
-            source = self._source(X, reset=True)
-        else:  # its files are open for their columns already
-            files = X if named.files is None else named.files
-            source = self._source(files, reset=True, **named.not_features)
+        reading = chosen({name: getattr(self, name) for name in READING})
+        named = label_files(X, y, self, reading)
+        if named is not None:  # its files are open for their columns already
+            X, reading = X if named.files is None else named.files, reading | named.not_features
+        source = self._source(X, reset=True, **reading)
         n_rows = source.n_rows
         classes = settings.answer.classes
         if classes is not None and (named is None or not named.anywhere) and no_label(y):

@@ -11,13 +11,14 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from biglp._core.arrays import to_numpy
+from biglp._core.parameters import chosen
 from biglp._core.progress import versions
 from biglp._core.settings import Settings
 from biglp._fit.pipeline import Pipeline
 from biglp._labels.targets import encode_targets
 from biglp._output import ValuesSink
 from biglp._report.page import Content
-from biglp.estimators.base import EVERY, NO_ROWS, Estimator
+from biglp.estimators.base import EVERY, NO_ROWS, READING, Estimator
 
 
 class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
@@ -173,7 +174,8 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
             ignored: all rows shape the graph alike.
         """
         settings = Settings.of(self.get_params(deep=False), regression=True, sklearn=True)
-        source = self._source(X, reset=True)
+        reading = chosen({name: getattr(self, name) for name in READING})
+        source = self._source(X, reset=True, **reading)
         targets = encode_targets(y, source.n_rows, sample_weight)
         sink = ValuesSink(source.n_rows, len(targets.mean), source.device)
         with self._working() as engine:

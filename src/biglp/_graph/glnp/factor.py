@@ -33,7 +33,7 @@ from biglp._core.blocks import Block
 from biglp._core.errors import LandmarkWarning, ParameterError, warn_caller
 from biglp._core.parameters import anything, not_negative, not_negative_integer
 from biglp._core.settings import GraphSettings
-from biglp._core.size import Cost, Size, pair_seconds
+from biglp._core.size import Cost, Size
 from biglp._graph.factor import SWEEP_ENTRY, Factor
 from biglp._graph.glnp.descent import (
     ClusterStart,
@@ -51,7 +51,7 @@ from biglp._graph.glnp.steps import (
     descend_multiplicative,
 )
 from biglp._graph.graph import TrainingRows
-from biglp._graph.kernels import products
+from biglp._graph.kernels import pair_seconds, products
 from biglp._graph.landmarks import choose_landmarks
 from biglp._graph.linear import negative_offsets, shifted
 

@@ -117,11 +117,12 @@ class TrainingSet:
             kind = "pixels" if embedded else "table"
         most, seed = problem.system.most_labelled, problem.settings.seed
         part, sample = part_of_labels(problem.labels, most, seed), problem.sample_rows
-        sample_rows, given = to_numpy(sample), part.given
+        sample_rows = to_numpy(sample)
         exact = sample_rows.astype(np.float64, copy=False)
         standard = centre_and_spread(exact, one_scale=True)
         rows = graph.take(part.rows)
         features = float64_features(graph.features.of_rows(rows))
+        given = part.given
         labelled = LabelledRows(apply_mixing(features, problem.sums.mixing), part.codes, given)
         targets = labelled.targets(problem.labels.n_classes)
         log_counts = np.log(np.maximum(targets.sum(axis=0), np.finfo(np.float64).tiny))

@@ -12,8 +12,9 @@ from biglp._algebra.balance import given_prior, share_offsets
 from biglp._algebra.spreading import mean_label
 from biglp._algebra.systems import KEPT_FACTORS, MOST_LABELLED, DenseSystem, SparseSystem
 from biglp._core.arrays import to_numpy
-from biglp._core.size import EFFORTS, SKLEARN, Cost, Size, add_up, left_out
+from biglp._core.size import EFFORTS, SKLEARN, Cost, Size, add_up
 from biglp._core.threads import threads_of_one
+from biglp._graph.features import not_taken
 from biglp._graph.views import views_of
 from biglp._labels.doubts import LOOKED_AT_BEFORE, PROBABLY, WRONG_BEFORE, LabelDoubts, find_doubts
 from biglp._labels.labels import Labels
@@ -94,9 +95,9 @@ class CommitteeMethod(Method):
     def learn_once(cls, problem: Problem[Labels]) -> LearnResult:
         """Let the members learn, find their weights, drop those that are not worth their time."""
         labels, settings, graph = problem.labels, problem.settings, problem.graph
-        if not isinstance(settings.class_balance, str):
+        if settings.balance == "given":
             prior = given_prior(settings.class_balance, labels.n_classes)
-        elif settings.balances("mass", "centre"):
+        elif settings.balance in ("mass", "centre"):
             prior = np.full(labels.n_classes, 1.0 / labels.n_classes)
         else:
             prior = labels.counts + IMAGINED_LABELS
@@ -160,7 +161,7 @@ class CommitteeMethod(Method):
             )
             for (view, own, kind, one), fit, start in zip(asked, fits, starting, strict=True)
         ]
-        told = log_prior, evidence.part.codes, evidence.part.given, of_prior
+        told = log_prior, evidence.part.codes, evidence.labelled.given, of_prior
         weights = find_weights(trained, *told)
         with_all = weights.accuracy
         patience = EFFORTS[settings.effort].worth
@@ -190,11 +191,11 @@ class CommitteeMethod(Method):
         if len(views) > 1:
             rows_of_all = problem.sample_rows
             sample = to_numpy(graph.features.of_rows(rows_of_all)), to_numpy(rows_of_all)
-        if settings.balances("auto") and not people.any():
+        if settings.balance == "auto" and not people.any():
             # As many rows of each class are named, whatever its share is: that is told by the rows.
             probabilities = np.asarray(to_numpy(answer.outputs(*sample)[0]), dtype=np.float64)
             answer = replace(answer, bias=answer.bias + np.log(class_shares(probabilities)))
-        if settings.balances("share"):  # a sample of rows gets the shares of the labels
+        if settings.balance == "share":  # a sample of rows gets the shares of the labels
             predicted, _ = answer.outputs(*sample)
             logs = np.log(np.maximum(to_numpy(predicted), LEAST_CHANCE)).astype(np.float64)
             offsets = share_offsets(logs, mean_label(labels.counts))
@@ -205,12 +206,12 @@ class CommitteeMethod(Method):
         points = None
         if with_all is not None and weights.accuracy is not None:
             points = 100.0 * (with_all - weights.accuracy)
-        not_taken = graph.factor.left_out(settings.effort, labels.n_rows)
+        left_out = graph.factor.left_out(settings.effort, labels.n_rows)
         for one in everybody:
             if one not in trained and one.fit.model.row_seconds > 0:
                 seconds = labels.n_rows * one.fit.model.row_seconds
-                not_taken.append(left_out(one.name, 0, 1, seconds, points))
-        not_taken += [left_out(*fit.left_out, None) for fit in fits if fit.left_out]
+                left_out.append(not_taken(one.name, 0, 1, seconds, points))
+        left_out += [not_taken(*fit.left_out, None) for fit in fits if fit.left_out]
         of_graph = sum(
             weight for one, weight in zip(trained, of_members, strict=True) if one.member.says_graph
         )
@@ -226,15 +227,16 @@ class CommitteeMethod(Method):
             "supervised_accuracy": without_graph.accuracy,
             "unlabelled_rows_helped": helped,
             "graph_share": float(of_graph) / everything if everything > 0 else 0.0,
-            "left_out": not_taken,
+            "left_out": left_out,
             "spectral_radius": evidence.problem.system.radius,
             **appraise(evidence, trained, answer, weights.shares, people),
         }
         if not people.all():  # what is guessed is no evidence
             known = people & np.isfinite(weights.shares).all(axis=1)
-            right = weights.shares[known].argmax(axis=1) == evidence.part.codes[known]
             report["held_out_labels"] = int(known.sum())
-            report["held_out_accuracy"] = float(right.mean()) if known.any() else None
+            for name, of in (("held_out", weights), ("supervised", without_graph)):
+                right = of.shares[known].argmax(axis=1) == evidence.part.codes[known]
+                report[f"{name}_accuracy"] = float(right.mean()) if known.any() else None
         held_out = HeldOut(evidence.part.rows[people], weights.shares[people])
         return LearnResult(answer, report, max(one.fit.n_iter for one in trained), held_out)
 

@@ -22,8 +22,8 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, to_numpy
-from biglp._core.size import EFFORTS, Cost, Effort, Size, pair_seconds
-from biglp._graph.kernels import SEARCH_CELLS, SEARCH_ROWS
+from biglp._core.size import EFFORTS, Cost, Effort, Size
+from biglp._graph.kernels import SEARCH_CELLS, SEARCH_ROWS, pair_seconds
 from biglp._learn.base import part_of_labels
 from biglp._learn.committee.answer import of_each_row
 from biglp._learn.committee.member import Member, MemberFit, MemberModel, TrainingSet
