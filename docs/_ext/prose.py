@@ -88,4 +88,4 @@ def prose() -> list[str]:
 
 if __name__ == "__main__":
     found = {"words": words, "prose": prose}[sys.argv[1]]()
-    sys.exit("\n".join(found))
+    sys.exit("\n".join(found) or None)
