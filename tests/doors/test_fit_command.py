@@ -65,7 +65,7 @@ def test_more_than_labels(here, rows):
     np.testing.assert_array_equal(np.load("a/confidence.npy"), probabilities.max(axis=1))
     done("fit", *arguments, "-o", "b", "--top", "2", "--output-format", "parquet")
     table = pq.read_table("b/labels.parquet")
-    assert table.column_names == ["row", "label", "class_1", "p_1", "class_2", "p_2"]
+    assert table.column_names == ["row", "label", "confidence", "class_1", "p_1", "class_2", "p_2"]
     np.testing.assert_array_equal(table["class_1"].to_numpy(), np.load("a/labels.npy"))
     done("predict", "a/model.biglp", "rows.npy", "-o", "new.npy", "--confidence")
     assert sorted(path.name for path in here.glob("new*")) == ["new.confidence.npy", "new.npy"]

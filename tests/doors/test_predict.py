@@ -96,15 +96,17 @@ def model(here, rows):
 
 
 def test_answers_as_text(model):
-    assert pd.read_csv("out/labels.csv").columns.tolist() == ["row", "label"]
     expected = np.load("expected.npy").tolist()
     for name in ("july.csv", "july.csv.gz", "july.jsonl"):
-        done("predict", "out/model.biglp", "new.csv", "-o", name, "--confidence")
+        done("predict", "out/model.biglp", "new.csv", "-o", name)
         assert Path(name).is_file()
         found = pd.read_json(name, lines=True) if "json" in name else pd.read_csv(name)
         assert found.columns.tolist() == ["row", "label", "confidence"]
         assert found["label"].tolist() == expected
         assert "already holds" in failed(2, "predict", "out/model.biglp", "new.csv", "-o", name)
+    assert pd.read_csv("out/labels.csv").columns.tolist() == ["row", "label", "confidence"]
+    done("predict", "out", "new.csv", "-o", "bare.csv", "--no-confidence")
+    assert pd.read_csv("bare.csv").columns.tolist() == ["row", "label"]
     assert "name a folder" in failed(2, "fit", "train.csv", "--label-column", "y", "-o", "x.csv")
 
 

@@ -442,7 +442,12 @@ RESULTS = group(
     top=Parameter(
         None, "Also write the K likeliest classes and their probabilities.", "K", read=int, least=1
     ),
-    confidence=Parameter(False, "Also write the probability of the chosen class."),
+    confidence=Parameter(
+        None,
+        "Write the probability of the chosen class too; by default in tables, not beside .npy.",
+        flag="--confidence/--no-confidence",
+        read=bool,
+    ),
     resume=Parameter(False, "Go on where an interrupted run stopped."),
     overwrite=Parameter(False, "Replace earlier results."),
 )

@@ -89,7 +89,8 @@ class Job(ABC):
     unlabelled: Marks = None  # what marks a row without a label, beside empty, null and NaN
     metadata: Any = None  # a table with a line for each row: the columns above are in it
     cache: str | None = None  # for converted rows, copies and work for stores; or "never"
-    outputs: tuple[str, ...] = ("label",)  # and "confidence", "probabilities"
+    confidence: bool | None = None  # beside the labels; None: in tables, not in .npy files
+    probabilities: bool = False
     top: int | None = None  # likeliest classes to write the probabilities of, instead of all
     output_format: str = "auto"
     engine: Any = "threads"
@@ -149,6 +150,13 @@ class Job(ABC):
         if self.output_format == "auto":
             return "parquet" if self.rows.is_table else "npy"
         return self.output_format
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What is written of each row."""
+        confidence = self.format != "npy" if self.confidence is None else self.confidence
+        several = self.probabilities or self.top is not None
+        return ("label", *["confidence"] * confidence, *["probabilities"] * several)
 
     @property
     def costs(self) -> list[HasCost]:
