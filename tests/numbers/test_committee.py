@@ -222,7 +222,9 @@ class TestNearest:
         weights = rng.uniform(0.5, 2.0, size=200)
         y = np.where(np.arange(200) < 90, codes, -1)
         found = learnt("nearest labels", evidence_of(rows, y, weights), len(y))
-        of_sparse = learnt("nearest labels", evidence_of(sparse.csr_matrix(rows), y, weights), len(y))
+        of_sparse = learnt(
+            "nearest labels", evidence_of(sparse.csr_matrix(rows), y, weights), len(y)
+        )
         votes = np.eye(3)[codes[:90]] * weights[:90, None]
         distances = ref.squared_distances(rows, rows[:90])
 

@@ -312,6 +312,17 @@ READING = group(
 )
 """How the rows are read."""
 
+STRICT = group(
+    ROWS,
+    strict=Parameter(
+        False,
+        "Refuse rows and labels of which anything would be left out or filled in; by default it "
+        "is counted and told.",
+        check=true_or_false,
+    ),
+)
+"""Whether anything may be left out or filled in."""
+
 METHOD = group(
     METHOD_PANEL,
     factor=Parameter(
@@ -486,7 +497,7 @@ TASKS = {
 }
 """Which rows people are to look at, and for which tool."""
 
-PARAMETERS = LABELS | READING | METHOD | MACHINE | RESULTS | PRINTING | TASKS
+PARAMETERS = LABELS | READING | STRICT | METHOD | MACHINE | RESULTS | PRINTING | TASKS
 """Every parameter by its name."""
 
 PLACING = ("device", "gpu_memory", "precision", "memory")

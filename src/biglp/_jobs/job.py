@@ -115,7 +115,7 @@ class Job(ABC):
             self.labels,
             self.label_column,
             self.weight_column,
-            self.id_column,
+            self.known_by,
             self.unlabelled,
             dict(self.reading),
             self.metadata,
@@ -150,6 +150,11 @@ class Job(ABC):
         if self.output_format == "auto":
             return "parquet" if self.rows.is_table else "npy"
         return self.output_format
+
+    @cached_property
+    def known_by(self) -> str | None:
+        """Column of the rows' IDs."""
+        return self.id_column
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -192,7 +197,7 @@ class Job(ABC):
                 "outputs": ", ".join(self.outputs),
                 "top": self.top,
                 "output format": self.format,
-                "id column": self.id_column,
+                "id column": self.known_by,
             },
         }
 
@@ -460,7 +465,7 @@ class Job(ABC):
         except BadRowsError as error:
             if error.rows and self.label_input.ids is not None:
                 ids = some(self.label_input.ids.at(np.array(error.rows)))
-                error.add_note(f"In column {self.id_column!r} these rows are {ids}.")
+                error.add_note(f"In column {self.known_by!r} these rows are {ids}.")
             raise
         finally:
             for warning in caught:
@@ -612,6 +617,8 @@ def typed_options(parameters: Mapping[str, Any]) -> list[str]:
             listed = io.StringIO()
             csv.writer(listed, lineterminator="").writerow(value)
             value = listed.getvalue()
-        if value not in (None, ""):
+        if value is True:
+            words.append(flags_of(name)[0])
+        elif value not in (None, "", False):
             words += [flags_of(name)[0], "tab" if value == "\t" else str(value)]
     return words

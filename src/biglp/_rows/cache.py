@@ -113,6 +113,7 @@ class CacheStore:
             "categorical": options.categorical,
             "missing": options.missing,
             "text": options.text,
+            "strict": options.strict,
             "dtype": options.dtype and np.dtype(options.dtype).str,
             "encoding": options.encoding and options.encoding.to_json(),
             "layout": [options.delimiter, options.header, options.zero_based, options.n_features],

@@ -134,6 +134,9 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         refuses them. Arrays have no "auto": missing values are refused, or filled with "mean".
     text : list of str, optional
         Columns of sentences whose words are counted; without it they are left out.
+    strict : bool
+        Refuse tables, in ``fit`` and ``predict``, of which anything would be filled in or left out;
+        by default that is counted and told.
 
     Attributes
     ----------
@@ -205,6 +208,7 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         text: Any = None,
         metadata: Any = None,
         effort: str = "balanced",
+        strict: bool = False,
     ) -> None:
         self.factor = factor
         self.n_landmarks = n_landmarks
@@ -236,6 +240,7 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         self.text = text
         self.metadata = metadata
         self.effort = effort
+        self.strict = strict
 
     @classmethod
     def paper(cls, method: str = "nystrom-kmeans", k: int = 100, **changes: Any) -> Self:
@@ -320,7 +325,8 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         sink = ArraySink(labels.classes, n_rows, working_dtype(source.dtype), source.device)
         with self._working() as engine:
             fitted = Pipeline(engine, settings).fit(source, labels, sink)
-        self._model, self._problem, self.n_iter_ = fitted.model, fitted.problem, fitted.n_iter
+        self._model = replace(fitted.model, id_column=self.id_column)
+        self._problem, self.n_iter_ = fitted.problem, fitted.n_iter
         self._held_out = fitted.held_out
         for graph in (view.graph for view in self._problem.views):
             # Copies of rows on a device go, and stored features that would take much memory.

@@ -82,6 +82,9 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         refuses them. Arrays have no "auto": missing values are refused, or filled with "mean".
     text : list of str, optional
         Columns of sentences whose words are counted; without it they are left out.
+    strict : bool
+        Refuse tables, in ``fit`` and ``predict``, of which anything would be filled in or left out;
+        by default that is counted and told.
 
     Attributes
     ----------
@@ -132,6 +135,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         missing: str = "auto",
         text: Any = None,
         effort: str = "balanced",
+        strict: bool = False,
     ) -> None:
         self.factor = factor
         self.n_landmarks = n_landmarks
@@ -154,6 +158,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         self.missing = missing
         self.text = text
         self.effort = effort
+        self.strict = strict
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from all rows and the targets of some.
