@@ -32,14 +32,20 @@ def truth(tmp_path, monkeypatch):
 
 def test_results_carry_ids(truth, monkeypatch):
     monkeypatch.setattr("biglp._output.table.TABLE_ROWS", 130)
-    done("fit", "rows.parquet", *OPTIONS, "-o", "out", "--confidence")
+    done("fit", "rows.parquet", *OPTIONS, "-o", "out")
     table = pq.read_table("out/labels.parquet")
     assert table.column_names == ["key", "row", "label", "confidence"]
     assert table["key"].to_pylist() == [f"K{row}" for row in table["row"].to_pylist()]
-    done("predict", "out/model.biglp", "rows.parquet", "--id-column", "key", "-o", "new.parquet")
+    done("predict", "out", "rows.parquet", "-o", "new.parquet")  # the model knows the column
     again = pq.read_table("new.parquet")
-    assert again.column_names == ["key", "row", "label"]
+    assert again.column_names == table.column_names
     assert again["key"].to_pylist() == table["key"].to_pylist()
+    pq.write_table(pq.read_table("rows.parquet").drop(["key"]), "nameless.parquet")
+    done("predict", "out", "nameless.parquet", "-o", "by-row.parquet")
+    assert pq.read_table("by-row.parquet").column_names == ["row", "label", "confidence"]
+    other = ("--id-column", "note", "-o", "by-note.csv")
+    done("predict", "out", "rows.parquet", *other)
+    assert Path("by-note.csv").read_text().splitlines()[0] == "note,row,label,confidence"
     named = ("out/model.biglp", "rows.parquet", "--id-column", "key", "-o", "new.npy")
     assert "IDs are not written" in done("predict", *named).stdout
     lines = done("check", "out", "--least", "0").stdout.splitlines()
@@ -93,3 +99,12 @@ def test_first_suggestions_and_errors_name_ids(truth):
     message = failed(3, "fit", "rows.csv", "--id-column", "id", "--labels", "labels.csv", "-o", "o")
     assert "only one class" in message
     assert "'Q2'" in message
+    fit = ("fit", "rows.csv", "--id-column", "id", "--labels", "labels.csv")
+    message = failed(3, *fit, "-o", "o", "--strict")
+    assert "2 IDs are those of no row, and their labels were left out: 'Q2', 'Q3'" in message
+    # Rows whose labels differ are named as they are known.
+    Path("labels.csv").write_text("id,label\nP1,a\nP2,b\nP9,a\nP9,b\n")
+    Path("more.csv").write_text("id,label\nP1,a\nP2,a\n")
+    told = done(*fit, "--labels", "more.csv", "-o", "o").stdout
+    assert "where they differ: in 1 row ('P9')" in told
+    assert "replaced, 1 row ('P2') by another one" in told

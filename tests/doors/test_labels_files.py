@@ -123,8 +123,10 @@ def test_later_labels_replace_earlier_ones_and_votes_become_distributions(rows, 
     assert shown(found) == {1: "b", 2: "b", 5: "a"}
     assert found.notes == [
         "column 'kind': 2 labelled rows.",
-        f"{first}: 2 labelled rows, 1 of them labelled before and replaced (1 differ).",
-        f"{second}: 1 labelled rows, 1 of them labelled before and replaced (1 differ).",
+        f"{first}: 2 labelled rows, 1 of them labelled before and replaced, "
+        "1 row (1) by another one.",
+        f"{second}: 1 labelled rows, 1 of them labelled before and replaced, "
+        "1 row (5) by another one.",
     ]
     assert shown(LabelInput(rows, (second, first), "kind").gather(10))[5] == "c"
     lines = "row,label\n3,a\n1,b\n3,b\n3,a\n2,a\n2,a\n"
@@ -132,8 +134,8 @@ def test_later_labels_replace_earlier_ones_and_votes_become_distributions(rows, 
     found = LabelInput(rows, (file,)).gather(10)
     np.testing.assert_allclose(found.labels.distribution, [[0, 1], [1, 0], [2 / 3, 1 / 3]])
     assert found.labels.weights is None
-    told = f"{file}: 2 rows have several labels; in 1 of them they differ (rows 3), and became "
-    assert found.notes == [told + "label distributions."]
+    told = f"{file}: 2 rows have several labels, which became label distributions where they "
+    assert found.notes == [told + "differ: in 1 row (3)."]
     agreed = LabelInput(rows, (write(tmp_path / "same.csv", lines.replace("3,b", "3,a")),))
     assert agreed.gather(10).labels.distribution is None
 

@@ -7,9 +7,11 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -170,6 +172,20 @@ def test_plain_files_read_as_people_write_them(tmp_path):
         assert read(tmp_path / f"y{ending}")["label"].tolist() == expected
     names = ("a.b/July.CSV.gz", "july.parquet", "july.gz", "july")
     assert [*map(table_ending, names)] == [".csv.gz", ".parquet", None, None]
+
+
+@pytest.mark.parametrize("ids", [None, ["K1", "K2"], ['K,"1"', "K2"]])
+def test_csv_quotes_what_needs_quotes_and_nothing_else(tmp_path, ids):
+    with file_sink(tmp_path / "x.csv", 2, ["cat", "dog"], ("label", "confidence")) as sink:
+        if ids:
+            given = SimpleNamespace(
+                name="key", type=pa.string(), pieces=lambda: iter([pa.array(ids)])
+            )
+            sink.ids = given
+        sink.write(0, np.array([[0.9, 0.1], [0.25, 0.75]], dtype=np.float32))
+    first = {None: "", "K1": "K1,", 'K,"1"': '"K,""1""",'}[ids[0] if ids else None]
+    lines = (tmp_path / "x.csv").read_text().splitlines()[1:]
+    assert lines == [f"{first}0,cat,0.9", f"{'K2,' if ids else ''}1,dog,0.75"]
 
 
 def test_columns_by_name_and_wrong_use(tmp_path):

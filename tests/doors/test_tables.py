@@ -16,6 +16,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from array_files import list_column
 from biglp import LowRankLabelPropagation
 from biglp._core import BadRowsError, ParameterError
+from biglp._core.errors import InputWarning
 from biglp._rows import Encoding, InputFiles, as_source
 from label_files import read_labels
 from made_tables import articles, some_labels
@@ -137,8 +138,13 @@ def test_new_tables_are_treated_alike(opened):
     assert [named[f"plan{end}"][0] for end in ("=free", "=pro", "=team", " is missing")] == [0] * 4
     assert named["plan is missing"][1] == 1
     np.testing.assert_array_equal(rows[2:], first.read(0, N)[::-1][2:])
-    with pytest.raises(BadRowsError, match=r"lacks 1 of the 6 columns .*: 'city'. It has: "):
-        opened(new.drop(columns="city"), "less", encoding=encoding)
+    with pytest.warns(InputWarning, match=r"lacks? 1 of the 6 columns .*: 'city'\. They count as"):
+        less = opened(new.drop(columns="city"), "less", encoding=encoding)
+    np.testing.assert_array_equal(
+        less.read(0, N), opened(new.assign(city=None), "none", encoding=encoding).read(0, N)
+    )
+    with pytest.raises(BadRowsError, match=r"lacks 6 of the 6 columns .*\. It has: 'size'"):
+        opened(FRAME[["size"]], "other", encoding=encoding)
 
 
 def test_chosen_columns_in_their_order(opened):

@@ -418,6 +418,17 @@ READING = group(
 )
 """How the rows are read."""
 
+STRICT = group(
+    ROWS,
+    strict=Parameter(
+        False,
+        "Refuse rows and labels of which anything would be left out or filled in; by default it "
+        "is counted and told.",
+        check=true_or_false,
+    ),
+)
+"""Whether anything may be left out or filled in."""
+
 METHOD = group(
     METHOD_PANEL,
     factor=Parameter(
@@ -564,7 +575,12 @@ RESULTS = group(
     top=Parameter(
         None, "Also write the K likeliest classes and their probabilities.", "K", read=int, least=1
     ),
-    confidence=Parameter(False, "Also write the probability of the chosen class."),
+    confidence=Parameter(
+        None,
+        "Write the probability of the chosen class too; by default in tables, not beside .npy.",
+        flag="--confidence/--no-confidence",
+        read=bool,
+    ),
     resume=Parameter(False, "Go on where an interrupted run stopped."),
     overwrite=Parameter(False, "Replace earlier results."),
 )
@@ -603,7 +619,7 @@ TASKS = {
 }
 """Which rows people are to look at, and for which tool."""
 
-PARAMETERS = LABELS | READING | METHOD | MACHINE | RESULTS | PRINTING | TASKS
+PARAMETERS = LABELS | READING | STRICT | METHOD | MACHINE | RESULTS | PRINTING | TASKS
 """Every parameter by its name."""
 
 PLACING = ("device", "gpu_memory", "precision", "memory")

@@ -75,7 +75,7 @@ def classes_from_json(stored: dict[str, Any]) -> np.ndarray:
 
 
 FORMAT = "biglp model"
-VERSION = 3
+VERSION = 4
 LOOKED_AT = 1000
 """Sparse rows that tell how many entries a row has."""
 ENDLESS = "thresholds"
@@ -109,6 +109,8 @@ class Model:
     encoding: Encoding | None = None
     # Names of the columns that the features were made of, where the training rows had names
     input_names: tuple[str, ...] | None = None
+    # Column that the training rows were known by, which results of new rows carry
+    id_column: str | None = None
 
     @property
     def n_columns(self) -> int:
@@ -198,6 +200,7 @@ class Model:
             "report": self.report,
             "encoding": self.encoding and self.encoding.to_json(),
             "input_names": self.input_names,
+            "id_column": self.id_column,
         }
         with (
             atomic_write(as_place(path)) as file,
@@ -237,6 +240,7 @@ class Model:
                 report=Report(header["report"]),
                 encoding=None if encoding is None else Encoding.from_json(encoding),
                 input_names=None if names is None else tuple(names),
+                id_column=header["id_column"],
             )
         except (ModelFileError, StoreError):
             raise

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -76,7 +76,7 @@ class FitJob(Job):
         sink = self.open_sink(engine, run, labels.classes, source.n_rows, map=self.map)
         fitted = pipeline.fit_prepared(prepared, labels, sink)
         engine.once(sink.commit)
-        model, plan = fitted.model, fitted.plan
+        model, plan = replace(fitted.model, id_column=self.id_column), fitted.plan
         engine.once(lambda: model.save(run.folder / STAGE / MODEL))
         for warning in fitted.warnings():
             warnings.warn(warning, stacklevel=2)
@@ -101,7 +101,7 @@ class FitJob(Job):
             "rows": source.n_rows,
             "features": source.n_features,
             "labelled_rows": len(labels.by_people.rows),
-            "told": [*read.notes],
+            "told": [*source.notes, *read.notes],
             "given": per_class(
                 labels.classes, dict(enumerate(labels.by_people.rows_each.tolist()))
             ),

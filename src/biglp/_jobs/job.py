@@ -89,7 +89,8 @@ class Job(ABC):
     unlabelled: Marks = None  # what marks a row without a label, beside empty, null and NaN
     metadata: Any = None  # a table with a line for each row: the columns above are in it
     cache: str | None = None  # for converted rows, copies and work for stores; or "never"
-    outputs: tuple[str, ...] = ("label",)  # and "confidence", "probabilities"
+    confidence: bool | None = None  # beside the labels; None: in tables, not in .npy files
+    probabilities: bool = False
     top: int | None = None  # likeliest classes to write the probabilities of, instead of all
     output_format: str = "auto"
     engine: Any = "threads"
@@ -114,7 +115,7 @@ class Job(ABC):
             self.labels,
             self.label_column,
             self.weight_column,
-            self.id_column,
+            self.known_by,
             self.unlabelled,
             dict(self.reading),
             self.metadata,
@@ -150,6 +151,18 @@ class Job(ABC):
             return "parquet" if self.rows.is_table else "npy"
         return self.output_format
 
+    @cached_property
+    def known_by(self) -> str | None:
+        """Column of the rows' IDs."""
+        return self.id_column
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What is written of each row."""
+        confidence = self.format != "npy" if self.confidence is None else self.confidence
+        several = self.probabilities or self.top is not None
+        return ("label", *["confidence"] * confidence, *["probabilities"] * several)
+
     @property
     def costs(self) -> list[HasCost]:
         """What takes time beside the fit."""
@@ -184,7 +197,7 @@ class Job(ABC):
                 "outputs": ", ".join(self.outputs),
                 "top": self.top,
                 "output format": self.format,
-                "id column": self.id_column,
+                "id column": self.known_by,
             },
         }
 
@@ -458,7 +471,7 @@ class Job(ABC):
         except BadRowsError as error:
             if error.rows and self.label_input.ids is not None:
                 ids = some(self.label_input.ids.at(np.array(error.rows)))
-                error.add_note(f"In column {self.id_column!r} these rows are {ids}.")
+                error.add_note(f"In column {self.known_by!r} these rows are {ids}.")
             raise
         finally:
             for warning in caught:
@@ -610,6 +623,8 @@ def typed_options(parameters: Mapping[str, Any]) -> list[str]:
             listed = io.StringIO()
             csv.writer(listed, lineterminator="").writerow(value)
             value = listed.getvalue()
-        if value not in (None, ""):
+        if value is True:
+            words.append(flags_of(name)[0])
+        elif value not in (None, "", False):
             words += [flags_of(name)[0], "tab" if value == "\t" else str(value)]
     return words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,16 @@ class PredictJob(ModelJob):
     """Label new rows with a model file."""
 
     model: Any = Path(MODEL)
+
+    @cached_property
+    def known_by(self) -> str | None:
+        """Column of the rows' IDs: that of the model, where the rows have it."""
+        column = self.id_column or Model.load(self.model).id_column
+        if self.id_column is None and not (
+            self.rows.is_table and column in self.rows.peek(self.layout).columns
+        ):
+            return None
+        return column
 
     def identity(self) -> dict[str, Any]:
         """Input, model and options."""
@@ -59,7 +70,7 @@ class PredictJob(ModelJob):
             "features": source.n_features,
             "found": per_class(model.classes, answered.counts),
             "unreached_rows": answered.n_unreached,
-            "told": [],
+            "told": [*source.notes],
             "drift": drift,
         }
         return sink.names, facts

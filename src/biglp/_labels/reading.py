@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -190,7 +190,7 @@ class LabelInput:
         if not places and not self.labels:
             assert self.files is not None
             places.append(self.files)
-        parts, known, warnings = list[Part](), n_rows, list[str]()
+        parts, known, warnings, lost = list[Part](), n_rows, list[str](), list[str]()
         for files in (*places, *self.label_files):
             if files is None:
                 from biglp._tables.side_columns import labels_in_columns  # needs pyarrow
@@ -213,10 +213,11 @@ class LabelInput:
                 assert self.ids is not None
                 rows, coded, weights, unknown, repeated = join_ids(codes, self.ids, self.memory)
                 if unknown:
-                    warnings.append(
+                    lost.append(
                         f"{codes.name}: {len(unknown):,} IDs are those of no row, and their labels "
                         f"were left out: {some(unknown, 5)}."
                     )
+                    warnings.append(lost[-1])
                 if repeated:
                     warnings.append(
                         f"{codes.name}: {len(repeated):,} IDs are those of several rows, and all "
@@ -238,15 +239,15 @@ class LabelInput:
                 notes.append(
                     f"{codes.name}: {codes.skipped:,} entries without an answer were left out."
                 )
+                lost.append(notes[-1])
             if weights is None and (by_id or codes.rows):  # several labels of a row are votes
                 rows, coded, weights, several, differing = votes(rows, coded)
                 if several:
-                    first = ", ".join(f"{row:,}" for row in differing[:NAMED_ROWS])
-                    became = f" (rows {first}), and became label distributions" if first else ""
-                    notes.append(
-                        f"{codes.name}: {several:,} rows have several labels; in "
-                        f"{len(differing):,} of them they differ{became}."
-                    )
+                    note = f"{codes.name}: {several:,} rows have several labels"
+                    if len(differing):
+                        where = self.named(differing)
+                        note += f", which became label distributions where they differ: in {where}"
+                    notes.append(f"{note}.")
             parts.append(Part(codes, rows, coded, weights, notes))
         # Columns of the rows' table that look like labels, where labels are those of files.
         in_files = self.labels and not self.label_column and self.metadata is None
@@ -262,8 +263,18 @@ class LabelInput:
             ]
         if self.metadata_files is not None:
             self.metadata_files.check_unchanged()
+        if lost and self.reading.get("strict"):
+            raise LabelError(f"{lost[0]} With strict=True (--strict) nothing is left out.")
         assert n_rows is not None
-        return merge(parts), n_rows, list(map(LabelWarning, warnings))
+        return merge(parts, self.named), n_rows, list(map(LabelWarning, warnings))
+
+    def named(self, rows: np.ndarray) -> str:
+        """How many rows these are, and the first of them, by ID where rows have one."""
+        first = rows[:NAMED_ROWS]
+        names = [f"{row:,}" for row in first] if self.ids is None else map(repr, self.ids.at(first))
+        what = "row" if len(rows) == 1 else "rows"
+        more = f" and {len(rows) - len(first):,} more" if len(rows) > len(first) else ""
+        return f"{len(rows):,} {what} ({', '.join(names)}{more})"
 
 
 def labels_in_files(
@@ -574,8 +585,11 @@ class Merged(NamedTuple):
     notes: list[str]
 
 
-def merge(parts: Sequence[Part]) -> Merged:
-    """Join labels; a row has those of the last place that has any for it."""
+def merge(parts: Sequence[Part], named: Callable[[np.ndarray], str]) -> Merged:
+    """Join labels; a row has those of the last place that has any for it.
+
+    ``named`` says which rows those are whose labels differ.
+    """
     # One type for all: 7 in a table and "7" in a text file are the same class.
     as_text = any(-1 in (part.codes.whole_numbers() or [-1]) for part in parts if len(part.rows))
     plain = all(part.weights is None for part in parts)
@@ -598,10 +612,11 @@ def merge(parts: Sequence[Part]) -> Merged:
         # Of a row that occurs several times the first label stands for all in what is counted.
         before, first_before = np.unique(rows, return_index=True)
         after, first_after = np.unique(later_rows, return_index=True)
-        _, old, new = np.intersect1d(before, after, assume_unique=True, return_indices=True)
-        differ = int((values[first_before[old]] != later_values[first_after[new]]).sum())
+        both, old, new = np.intersect1d(before, after, assume_unique=True, return_indices=True)
+        differ = both[values[first_before[old]] != later_values[first_after[new]]]
+        differing = f", {named(differ)} by another one" if len(differ) else ""
         line = f"{part.codes.name}: {len(after):,} labelled rows"
-        replaced = f"{len(old):,} of them labelled before and replaced ({differ:,} differ)."
+        replaced = f"{len(old):,} of them labelled before and replaced{differing}."
         notes += [
             *part.notes,
             f"{line}, {replaced if len(old) else 'none of them labelled before.'}",

@@ -91,7 +91,7 @@ def fill_missing(source: Source, options: ReadOptions) -> Source:
             )
         # What sparse rows leave out is 0, not missing.
         plain = source.dtype.kind == "f" and not source.is_sparse and source.device == "cpu"
-        if known.fillings is None or not plain:
+        if known.fillings is None or not plain or options.strict:
             return source
         fill = Fill(np.array(known.fillings, dtype=np.float64))
     elif options.missing != "mean" or source.dtype.kind != "f":

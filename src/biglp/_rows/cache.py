@@ -115,6 +115,7 @@ class CacheStore:
             "missing": options.missing,
             "text": options.text,
             "text_model": text_stamps(options.text_model),
+            "strict": options.strict,
             "dtype": options.dtype and np.dtype(options.dtype).str,
             "encoding": options.encoding and options.encoding.to_json(),
             "layout": [options.delimiter, options.header, options.zero_based, options.n_features],

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from biglp._core.errors import ParameterError
-from biglp._core.parameters import PARAMETERS
+from biglp._core.parameters import PARAMETERS, true_or_false
 from biglp._core.progress import Progress
 from biglp._rows.source import Encoding
 
@@ -46,6 +46,8 @@ class ReadOptions:
     dtype: str | None = None
     """By default the narrowest type that holds all columns of a Parquet or Arrow table, and float64
     for text formats."""
+    strict: bool = False
+    """Refuse a table of which anything would be filled in, or left out without being named."""
     encoding: Encoding | None = None
     """Columns become what an earlier file's did; they are matched by name."""
     cache: str | os.PathLike[str] = "auto"
@@ -71,6 +73,7 @@ class ReadOptions:
                 raise ParameterError(f"{name}={value!r} must be a list of column names, not text.")
             if value is not None:
                 object.__setattr__(self, name, tuple(value))
+        true_or_false("strict", self.strict)
         try:
             dtype = None if self.dtype is None else np.dtype(self.dtype).name
         except TypeError:  # no type at all

@@ -58,6 +58,8 @@ class Source(ABC):
     """Memory that decoding the input takes or took; 0 for rows that are read as they are."""
     n_input_features: int = 0
     """Numbers that a dense row has before any projection, where these are more."""
+    notes: tuple[str, ...] = ()
+    """What was done with the rows that people should know."""
     stay: bool = False
     """Whether blocks keep their rows on the device once they have been brought there."""
 

@@ -19,6 +19,7 @@ from biglp._files.local import FileStamp, explained_writing, temporary_folder
 from biglp._rows.options import LAYOUT, ReadOptions
 from biglp._rows.source import Source, no_rows
 from biglp._tables.encode_columns import make_encoding
+from biglp._tables.gaps import as_model_expects, refuse_gaps, tell_gaps
 from biglp._tables.parquet import STREAM_BYTES
 from biglp._tables.source import TableFormat, TabularSource, open_tables
 from biglp._tables.table import BATCH_ROWS, TableFile, check_names, pieces
@@ -150,15 +151,19 @@ def open_frame(frame: Any, options: ReadOptions, keep_plain: bool) -> Source | N
     if isinstance(table, TableFile):  # converted: a named cache would not know it again
         cache = "never" if options.cache == "never" else "auto"
         return open_tables([table], replace(options, cache=cache))
-    rows = FrameTable(table)
-    encoding = make_encoding([rows], options)
+    rows, options = as_model_expects([FrameTable(table)], options)
+    encoding = make_encoding(rows, options)
+    refuse_gaps(rows, encoding, options)
+    notes = tell_gaps(rows, encoding, options)
     nulls = any(column.null_count for column in table.columns)
     numbers = encoding.takes_arrays and encoding.n_features == encoding.n_inputs  # no lists
     if not keep_plain and numbers and not encoding.left_out and not nulls:
         return None
     if encoding.views and options.cache != "never":  # texts are taken apart once
-        return open_tables([rows], replace(options, cache="auto"))
-    return TabularSource([rows], encoding, rows.name)
+        return open_tables(rows, replace(options, cache="auto"))
+    source = TabularSource(rows, encoding, rows[0].name)
+    source.notes = notes
+    return source
 
 
 class FrameTable(TableFile):

@@ -134,6 +134,21 @@ def moments(values: Any, format: str) -> Any:
     return pc.strptime(trimmed, format=format, unit="s", error_is_null=True)
 
 
+def _moments_of_each(values: Any) -> Any:
+    """Texts as timestamps; null where one is none."""
+    words = pc.utf8_trim_whitespace(text(values))
+    encoded = words.dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    known = []
+    for word in encoded.dictionary:
+        try:
+            known.append(word.cast(pa.timestamp("s")))
+        except pa.ArrowInvalid:
+            known.append(None)
+    return pa.array(known, pa.timestamp("s")).take(encoded.indices)
+
+
 def date_format(values: Any) -> str | None:
     """How different texts, none of them missing, are written if all are dates; else None."""
     first = values[0].as_py().strip() if len(values) else ""
@@ -205,6 +220,11 @@ class Column(ABC):
     def fillings(self) -> tuple[float | None, ...]:
         """What a missing value of each feature of a plain column becomes; None: it is refused."""
         return (None,) * self.width
+
+    @property
+    def fills(self) -> bool:
+        """Whether a value may be missing."""
+        return False
 
     def describe(self) -> str:
         """Say in a few words what is done with the column."""
@@ -283,6 +303,10 @@ class Number(Column):
     def fillings(self) -> tuple[float | None, ...]:
         return (self.filling, None) if self.indicator else (self.filling,)
 
+    @property
+    def fills(self) -> bool:
+        return self.filling is not None
+
     def describe(self) -> str:
         """Say what it is, and what becomes of missing values."""
         kind = f"{self.kind}, written as text" if self.texts else self.kind
@@ -305,7 +329,11 @@ class Number(Column):
         """Values as numbers, missing ones as NaN."""
         if self.texts and content_of(values.type) == "text":
             fields = (self.thousands, self.decimal, self.unit, self.units, self.factors)
-            values = NumberStyle(*fields).read(text(values))
+            words = text(values)
+            values = NumberStyle(*fields).read(words)
+            if values.null_count:  # truth values are numbers, also beside a text that is none
+                truth = pc.index_in(pc.utf8_lower(words), value_set=pa.array(["false", "true"]))
+                values = pc.coalesce(values, truth.cast(pa.float64()))
         elif content_of(values.type) == "time":
             raise TypeError("not a number type")
         return as_numbers(values)
@@ -360,7 +388,10 @@ class Date(Number):
         """Values as numbers, missing ones as NaN."""
         content = content_of(values.type)
         if content in ("text", "nothing"):
-            values = moments(values, self.format or ISO)
+            try:
+                values = moments(values, self.format or ISO)
+            except pa.ArrowInvalid:  # some are none, and Arrow does not say which
+                values = _moments_of_each(values)
         elif content != "time":
             raise TypeError("neither dates nor times")
         return as_numbers(values)
@@ -465,6 +496,10 @@ class Categories(Column):
     def read_as(self, guess: Any) -> Any:
         """Text as it is written."""
         return pa.string()
+
+    @property
+    def fills(self) -> bool:
+        return self.filled or self.missing
 
     def codes(self, values: Any) -> np.ndarray:
         """Index of each category in the list; −1 where it is missing or not in the list.  (b,)"""
@@ -596,6 +631,10 @@ class Words(Column):
     @property
     def tokens(self) -> tuple[str, int]:
         return self.model, self.n_tokens
+
+    @property
+    def fills(self) -> bool:
+        return True
 
     def describe(self) -> str:
         """Say what is counted."""

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -51,6 +51,13 @@ from biglp._rows.source import (
 )
 from biglp._tables.detect_kinds import first_rows
 from biglp._tables.encode_columns import make_encoding
+from biglp._tables.gaps import (
+    absent_columns,
+    as_model_expects,
+    reads_text,
+    refuse_gaps,
+    tell_gaps,
+)
 from biglp._tables.kinds import (
     Embedding,
     Frequency,
@@ -98,6 +105,7 @@ def open_tables(files: Sequence[TableFile], options: ReadOptions) -> Source:
                 "middle and must be converted once; use cache='auto' or name a folder."
             )
         store = CacheStore(name, stamps, options)
+    files, options = as_model_expects(files, options)
     encoding, problem = None if store is None else store.find(), None
     while encoding is None:
         try:
@@ -106,6 +114,7 @@ def open_tables(files: Sequence[TableFile], options: ReadOptions) -> Source:
                 # Texts are taken apart once, not in every sweep.
                 store = None if options.cache == "never" else CacheStore(name, stamps, options)
                 encoding = encoding if store is None else store.find() or encoding
+            refuse_gaps(files, encoding, options)
             if store is None:
                 break
             needed = n_rows * row_bytes(encoding)
@@ -121,15 +130,22 @@ def open_tables(files: Sequence[TableFile], options: ReadOptions) -> Source:
         except MixedColumnError as error:
             # A column in which a text turns up is read as text from its first row: whether the
             # text is at the beginning of a file or later must make no difference.
-            if options.categorical != "auto" or options.encoding is not None:
+            model = options.encoding
+            column = None if model is None else model.column(error.column)
+            if options.categorical != "auto" or (column is not None and not column.fills):
                 raise
             encoding, files = None, [table.as_written(error.column) for table in files]
+            if model is not None:
+                options = replace(options, encoding=reads_text(model, error.column, files))
         except OutputError as error:
             if not in_parts or encoding is None:
                 raise
             problem = str(error)
 
-    # What may not have been meant: guesses, and columns that the first file has not.
+    # What may not have been meant: guesses, what new rows lack, columns that only others have.
+    if options.encoding is not None:  # also where the rows were converted earlier
+        files = [table.with_encoding(encoding) for table in files]
+    notes = tell_gaps(files, encoding, options)
     for table in files:
         for remark in table.remarks:
             warn_caller(remark, InputWarning)
@@ -140,19 +156,24 @@ def open_tables(files: Sequence[TableFile], options: ReadOptions) -> Source:
         if more:
             table, columns = more[0]
             others = f", and {len(more) - 1} more files have such columns" if len(more) > 1 else ""
-            warn_caller(
+            note = (
                 f"{table.name} has {some(columns)}, which {files[0].name} has not{others}; "
-                "columns that the first file has not are left out.",
-                InputWarning,
+                "columns that the first file has not are left out."
             )
+            if options.strict:
+                raise BadRowsError(f"{note} With strict=True (--strict) nothing is left out.")
+            warn_caller(note, InputWarning)
 
     open_original = partial(TabularSource, files, encoding, name) if in_parts else None
     if problem is not None:
         logger.info("%s: not converted (%s); every sweep decodes it again", name, problem)
     if open_original is not None and (store is None or problem is not None):
-        return open_original()
+        source: Source = open_original()
+        source.notes = notes
+        return source
     assert store is not None
     source = CachedSource(store, stamps, encoding, open_original)
+    source.notes = notes
     if not source.is_sparse:
         pages = page_bytes_of(files)
         source.decoding_bytes = table_bytes(source.n_rows, encoding.n_inputs, pages)
@@ -238,6 +259,7 @@ def probe_table(files: Sequence[TableFile], options: ReadOptions, wanted_rows: i
     head = Head(files[0])
     began = time.process_time()
     encoding = make_encoding([head], options)
+    refuse_gaps([head], encoding, options)
     columns, words = encoding.names, encoding.words_from is not None
     if words:  # the first row loads libraries
         row = next(head.batches(columns)).slice(0, 1)
@@ -587,7 +609,12 @@ def compare_columns(files: Sequence[TableFile], encoding: Encoding) -> dict[str,
     share of its ``missing`` values beside that of the training rows (``missing_before``), of
     numbers ``outside`` their range, and of ``unknown`` categories with a few ``examples``.
     """
-    known = [column for column in encoding.columns or () if column.name in encoding.facts]
+    absent = absent_columns(files)
+    known = [
+        column
+        for column in encoding.columns or ()
+        if column.name in encoding.facts and column.name not in absent
+    ]
     if not known:  # embeddings
         return {}
     table, _ = first_rows(files, [column.name for column in known])

@@ -197,6 +197,10 @@ class PartitionedTable(TableFile):
         self.n_rows_guess = file.n_rows_guess
 
     @property
+    def remarks(self) -> tuple[str, ...]:  # type: ignore[override]  # may change while it is read
+        return self._file.remarks
+
+    @property
     def page_bytes(self) -> int:  # type: ignore[override]  # asked of the largest file only
         return self._file.page_bytes
 
@@ -228,7 +232,10 @@ class PartitionedTable(TableFile):
     def as_written(self, *columns: str, keep_all: bool = False) -> TableFile:
         """Columns of folders stay as they are: they have one type in all files already."""
         stored = [column for column in columns if column not in self._values]
-        return PartitionedTable(self._file.as_written(*stored, keep_all=keep_all), self._values)
+        return type(self)(self._file.as_written(*stored, keep_all=keep_all), self._values)
+
+    def with_encoding(self, encoding: Encoding) -> TableFile:
+        return type(self)(self._file.with_encoding(encoding), self._values)
 
     def _stored(self, columns: Sequence[str]) -> list[str]:
         """Columns to read; one at least, which says how many rows there are."""

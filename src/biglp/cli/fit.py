@@ -12,6 +12,7 @@ from biglp._core.parameters import (
     PRINTING,
     READING,
     RESULTS,
+    STRICT,
     Parameter,
     group,
 )
@@ -42,7 +43,7 @@ def fit(
     inputs: Inputs,
     *,
     labels: Annotated[Options, LABELS],
-    reading: Annotated[Options, READING],
+    reading: Annotated[Options, READING | STRICT],
     method: Annotated[Options, METHOD],
     machine: Annotated[Options, MACHINE],
     output: Annotated[Any, FOLDER],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from biglp._core.parameters import METHOD, READING, Parameter, column_names, group
+from biglp._core.parameters import METHOD, READING, STRICT, Parameter, column_names, group
 from biglp.cli.errors import explained
 from biglp.cli.options import Inputs, Options, local_path, output_to, with_options
 
@@ -44,7 +44,7 @@ def label(
     *,
     labels: Annotated[Options, ("labels", "label_column", "id_column", "unlabelled")],
     page: Annotated[Options, PAGE],
-    reading: Annotated[Options, READING],
+    reading: Annotated[Options, READING | STRICT],
     method: Annotated[Options, METHOD],
     machine: Annotated[Options, ("memory", "threads", "device")],
     output: Annotated[Any, FOLDER],

@@ -101,7 +101,7 @@ def option(name: str, parameter: Parameter, kind: Any = None) -> inspect.Paramet
         except ValueError as error:
             raise typer.BadParameter(str(error)) from None
 
-    if read in (int, float):
+    if read in (int, float, bool):
         kind, read = read, None
     elif kind is None:
         kind = str if default is None else type(default)

@@ -25,6 +25,8 @@ FILE = output_to(
     read=as_place,
 )
 
+READ = ("drop", "strict", "delimiter", "decimal", "text_encoding", "cache")
+
 
 @explained
 @piped("answers")
@@ -35,7 +37,9 @@ def predict(
     inputs: Inputs,
     *,
     labels: Annotated[Options, ("id_column",)],
-    reading: Annotated[Options, ("drop", "delimiter", "decimal", "text_encoding", "cache")],
+    reading: Annotated[
+        Options, ("drop", "strict", "delimiter", "decimal", "text_encoding", "cache")
+    ],
     machine: Annotated[Options, MACHINE],
     output: Annotated[Any, FILE],
     results: Annotated[Options, RESULTS],

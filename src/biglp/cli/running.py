@@ -48,11 +48,6 @@ def job_arguments(
     given = chosen(vars(reading))
     if results.probabilities and results.top is not None:
         raise typer.BadParameter("give --probabilities for all classes or --top K for some.")
-    outputs = ["label"]
-    if results.confidence:
-        outputs.append("confidence")
-    if results.probabilities or results.top is not None:
-        outputs.append("probabilities")
     return {
         "inputs": tuple(inputs),
         "output": output,
@@ -61,7 +56,8 @@ def job_arguments(
         "cache": reading.cache,
         "engine": machine.engine,
         "threads": machine.threads,
-        "outputs": tuple(outputs),
+        "confidence": results.confidence,
+        "probabilities": results.probabilities,
         "top": results.top,
         "output_format": results.output_format,
         "resume": results.resume,

@@ -30,7 +30,7 @@ from biglp._report.page import Content, Step, report_html, short_html
 from biglp._rows import Source, as_source
 from biglp._rows.source import explained
 
-READING = ("columns", "drop", "categorical", "missing", "text", "text_model")
+READING = ("columns", "drop", "categorical", "missing", "text", "text_model", "strict")
 """Parameters that say how the columns of a table become features."""
 EVERY = (
     Step("Keep the model, and label new rows.", 'model.save("model.biglp")\nmodel.predict(X)'),
@@ -198,6 +198,7 @@ class Estimator(BaseEstimator):
             table = isinstance(X, (str, os.PathLike, list)) or hasattr(X, "columns")
             if not isinstance(X, Source) and (self._model.encoding is not None or table):
                 options["encoding"] = self._model.encoding_for_new_rows()
+                options["strict"] = self.strict
         with np.errstate(all="ignore"):  # before scikit-learn looks: messages about shapes say more
             source = as_source(X, **options)
         encoding = source.encoding if reset else self._model.encoding

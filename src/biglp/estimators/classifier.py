@@ -146,6 +146,9 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
     text_model : str, default="auto"
         What says what texts mean, beside their words: a folder as model2vec saves it, "auto" for
         that of ``biglp[text]`` where it is installed, or "none".
+    strict : bool
+        Refuse tables, in ``fit`` and ``predict``, of which anything would be filled in or left out;
+        by default that is counted and told.
 
     Attributes
     ----------
@@ -220,6 +223,7 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         text_model: str = "auto",
         metadata: Any = None,
         effort: str = "balanced",
+        strict: bool = False,
     ) -> None:
         self.factor = factor
         self.n_landmarks = n_landmarks
@@ -254,6 +258,7 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
         self.text_model = text_model
         self.metadata = metadata
         self.effort = effort
+        self.strict = strict
 
     @classmethod
     def paper(cls, method: str = "nystrom-kmeans", k: int = 100, **changes: Any) -> Self:
@@ -341,7 +346,8 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
             labels = pipeline.with_names(source, read.labels)
             sink = ArraySink(labels.classes, n_rows, working_dtype(source.dtype), source.device)
             fitted = pipeline.fit(source, labels, sink)
-        self._model, self._problem, self.n_iter_ = fitted.model, fitted.problem, fitted.n_iter
+        self._model = replace(fitted.model, id_column=self.id_column)
+        self._problem, self.n_iter_ = fitted.problem, fitted.n_iter
         self._held_out = fitted.held_out
         for graph in (view.graph for view in self._problem.views):
             # Copies of rows on a device go, and stored features that would take much memory.

@@ -86,6 +86,9 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
     text_model : str, default="auto"
         What says what texts mean, beside their words: a folder as model2vec saves it, "auto" for
         that of ``biglp[text]`` where it is installed, or "none".
+    strict : bool
+        Refuse tables, in ``fit`` and ``predict``, of which anything would be filled in or left out;
+        by default that is counted and told.
 
     Attributes
     ----------
@@ -137,6 +140,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         text: Any = None,
         text_model: str = "auto",
         effort: str = "balanced",
+        strict: bool = False,
     ) -> None:
         self.factor = factor
         self.n_landmarks = n_landmarks
@@ -160,6 +164,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         self.text = text
         self.text_model = text_model
         self.effort = effort
+        self.strict = strict
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from all rows and the targets of some.
