@@ -16,6 +16,7 @@ from biglp._core.errors import BigLPError, ParameterError
 from biglp._core.parameters import checked
 from biglp._core.settings import Settings
 from biglp._engines import Engine
+from biglp._files.hub import HUB
 from biglp._files.runfolder import RunFolder
 from biglp._files.uri import as_place
 from biglp._fit.choose_rows import Pool, suggest_rows
@@ -181,7 +182,9 @@ class FirstJob(SuggestJob):
 
 def is_finished_fit(inputs: Sequence[str]) -> bool:
     """Whether what was named is the folder of a fit and not rows, such as a folder of tables."""
-    if len(inputs) != 1 or not (folder := as_place(inputs[0])).is_dir():
+    if len(inputs) != 1 or inputs[0].startswith(HUB):
+        return False
+    if not (folder := as_place(inputs[0])).is_dir():
         return False
     if (folder / SUMMARY).exists():
         return True
