@@ -308,7 +308,10 @@ def make_view(
     view = View(source, label_input, "text", texts=texts, show=tuple(show), columns=columns)
     view.row_bytes = ENTRY_BYTES + some.nbytes / max(some.num_rows, 1)
     if images is not None:
-        files = PictureFiles.find(images, some.to_pydict())
+        id_column = label_input.id_column  # which may be the paths
+        looked_at = [*names, *([id_column] if id_column is not None else [])]
+        first = table.table(looked_at, np.arange(min(source.n_rows, FIRST_ROWS)))
+        files = PictureFiles.find(images, first.to_pydict())
         columns = tuple(name for name in columns if name != files.column)
         return replace(view, kind="image", pictures=files, columns=columns)
     if shape is not None or label_input.metadata is not None:
