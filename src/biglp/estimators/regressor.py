@@ -107,7 +107,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
     True
     """
 
-    _answers: ClassVar[tuple[str, ...]] = ("regression",)
+    _measured: ClassVar[bool] = True
 
     def __init__(
         self,
