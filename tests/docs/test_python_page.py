@@ -15,7 +15,6 @@ from helpers import blobs, measured_problem, regressor
 PAGE = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
 def test_first_hour_4_the_example_of_cross_validation_runs():
     found: dict = {}
     for block in re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S):

@@ -51,6 +51,21 @@ def test_planted_labels_are_found(digits):
     np.testing.assert_array_equal(model.doubtful_labels().rows, found.rows)
 
 
+def test_the_list_is_a_table(digits):
+    found = digits[0].doubtful_labels()
+    assert found["row"] is found.rows
+    assert found[0] == next(iter(found)) == found.to_pandas().iloc[0].to_dict()
+    assert len(found[:3]) == 3
+    assert len(found[found.wrong > 0.5]) == found.n_probably_wrong
+    lines = repr(found).splitlines()
+    assert lines[0].startswith(f"{len(found)} doubtful labels; {found.n_probably_wrong} of the ")
+    assert lines[2].split()[:3] == [str(found[0][key]) for key in list(found.to_dict())[:3]]
+    assert lines[-1] == f"… and {len(found) - 10} more"
+    assert "0 doubtful labels" in repr(found[:0])
+    with pytest.raises(KeyError, match="there are row, label"):
+        found["rows"]
+
+
 def test_the_same_list_for_any_engine_and_cut(engine):
     expected = fitted_blobs()[0].doubtful_labels(least=0.0)
     for rows in (70, 13) if engine.shares_memory else (70,):

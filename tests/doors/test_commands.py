@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from html import unescape
@@ -239,7 +240,7 @@ KNOWN = ("--label-column", "kind", "--id-column", "key")
         ("rows.npy", "--metadata", "rows.tsv", *KNOWN),
     ],
 )
-def test_after_the_first_suggestions(truth, given):
+def test_after_the_first_suggestions(truth, given, monkeypatch):
     shown = done("suggest", *given, "-n", "40", "-o", "next.csv").stdout
     with open("next.csv", newline="") as file:
         table = list(csv.DictReader(file))
@@ -249,9 +250,11 @@ def test_after_the_first_suggestions(truth, given):
         writer.writerows({**line, "label": truth[int(line["row"])]} for line in table)
     fit, suggest = printed(shown)
     assert fit.count("--drop") <= 1
+    monkeypatch.setattr("sys.argv", ["biglp", *fit])
     assert re.search(r"cat +\d+", done(*fit).stdout)
     assert next(Path("out").glob("labels.*")).exists()
-    assert printed(done(*suggest).stdout) == []
+    (again,) = printed(done(*suggest).stdout)
+    assert again == [*fit, "--labels", "next2.csv", "--overwrite"]
 
 
 @QUIETLY
@@ -268,6 +271,7 @@ def test_after_the_first_suggestions(truth, given):
 def test_the_report_names_commands_that_run(truth, given, monkeypatch):
     Session = import_module("biglp._labelling").Session
     Path("more.csv").write_text("row,label\n0,0\n1,1\n")
+    monkeypatch.setattr("sys.argv", ["biglp", "fit", *given, "-o", "out"])
     done("fit", *given, "-o", "out")
     commands = of_report()
     assert set(commands) >= {"suggest", "label", "predict"}
@@ -282,13 +286,39 @@ def test_the_report_names_commands_that_run(truth, given, monkeypatch):
         return 0
 
     monkeypatch.setattr("biglp._labelling.app.serve", serve)
-    done(*commands["label"], "--no-browser")
+    ((ended, *_),) = printed(done(*commands["label"], "--no-browser").stdout)
+    assert ended == "fit"  # what the test says was typed
     summary = json.loads(Path("out/summary.json").read_text(encoding="utf-8"))
     assert opened == [(summary["rows"], summary["features"])]
-    done(*commands["suggest"])
-    assert Path("next.csv").exists()
     done("report", "out")
     assert of_report()["label"] == commands["label"]
+    # New rows are in a file like that of the fit.
+    new = commands["predict"][2]
+    made = ("simulate", "1K", "8", "-o", new) if given[0].startswith("sim:") else None
+    done(*made) if made else shutil.copy(inputs[0].replace("*", "0"), new)
+    done(*commands["predict"])
+    # The loop closes: suggestions, their labels, the fit of both, and the check of that.
+    following = printed(done(*commands["suggest"]).stdout)
+    if given == ("sim:1Kx8",):  # its own labels are not read beside others
+        assert following == []
+        return
+    (again,) = following
+    with open("next.csv", newline="") as file:
+        table = [line | {"label": line["current_label"]} for line in csv.DictReader(file)]
+    with open("next.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, table[0])
+        writer.writeheader()
+        writer.writerows(table)
+    assert again[:-3] == ["fit", *given, "-o", "out"]
+    labelled = summary["labelled_rows"]
+    monkeypatch.setattr("sys.argv", ["biglp", *again])
+    done(*again)
+    summary = json.loads(Path("out/summary.json").read_text(encoding="utf-8"))
+    assert summary["labelled_rows"] == labelled + 20
+    assert printed(done("check", "out", "--least", "0").stdout) == [again]
+    assert of_report()["suggest"][-1] == "next2.csv"
+    message = failed(2, "suggest", "out", "-o", "next.csv", "--overwrite")
+    assert "holds labels that are read" in message
 
 
 @QUIETLY

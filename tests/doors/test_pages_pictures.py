@@ -129,6 +129,17 @@ def test_files_of_a_column_stay_below_their_folder(page_of, folder):
             assert content == {"kind": "text", "text": "(no picture)"}
 
 
+@pytest.mark.parametrize("beside", [True, False], ids=["beside the rows", "in the rows"])
+def test_paths_may_be_the_ids(page_of, folder, beside):
+    table = pa.table({"file": [*SHOWN], "x": np.arange(float(len(SHOWN)))})
+    pq.write_table(table, folder / "files.parquet")
+    rows = np.arange(4.0 * len(SHOWN)).reshape(len(SHOWN), 4) if beside else table
+    more = {"metadata": folder / "files.parquet"} if beside else {}
+    client = page_of(rows, images=folder, id_column="file", **more)
+    for row, content in enumerate(SHOWN.values()):
+        assert client.get(f"/api/image/{row}").content == content
+
+
 def test_what_is_refused(page_of, folder):
     for shape in ("10", "axb", "10x20x4", "0x5", "10x20x3x1"):
         with pytest.raises(ParameterError, match="no shape of a picture"):

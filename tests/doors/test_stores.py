@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -428,3 +429,28 @@ def test_an_endpoint_in_the_address_and_no_bucket(here, store, rows, monkeypatch
     done("fit", *named, "-o", store.uri("out") + options, *QUICK)
     assert "out/summary.json" in store.names()
     done("suggest", store.uri("out") + options)
+
+
+def test_files_of_the_hugging_face_hub(here, rows, monkeypatch):
+    """The download is huggingface_hub's; it gives the folder of its copies."""
+    asked = []
+
+    def download(repository, **options):
+        asked.append((repository, *options.values()))
+        if repository == "a/gone":
+            raise OSError("404 Client Error. Repository Not Found")
+        return "copies"
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(snapshot_download=download))
+    Path("copies/data").mkdir(parents=True)
+    np.save("copies/data/0.npy", rows[0])
+    np.save("labels.npy", rows[1])
+    done("fit", "hf://datasets/a/b/data/*.npy", "--labels", "labels.npy", "-o", "out", *QUICK)
+    done("suggest", "out")
+    as_source("hf://datasets/a/b@refs%2Fx/data")
+    assert asked[0] == ("a/b", "dataset", None, ["data/*.npy", "data/*.npy/*"])
+    assert asked[-1] == ("a/b", "dataset", "refs/x", ["data", "data/*"])
+    assert "hf auth login" in failed(STORE_FAILED, "suggest", "hf://a/gone/x.npy")
+    assert "hf://datasets/USER/NAME" in failed(2, "suggest", "hf://datasets/a")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    assert "pip install huggingface_hub" in failed(6, "suggest", "hf://datasets/a/b")

@@ -242,6 +242,7 @@ def test_what_is_refused(folder, tmp_path):
         ("--scaling none", "--scaling"),
         ("--columns a,b", "--columns"),
         ("-o next.csv", "--overwrite"),
+        ("-o new.csv --show nix", "--metadata FILE"),
         ("--format argilla", "-o FILE"),
         ("--format doccano -o x.json", "--format"),
         ("-o x.json", "label-studio"),

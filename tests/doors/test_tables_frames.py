@@ -34,6 +34,15 @@ class Batch:
         return self.batch.__arrow_c_array__(requested_schema)
 
 
+class Spark:
+    """A data frame of Spark 4, as far as it is asked."""
+
+    columns = ("a", "b", "c")
+
+    def toArrow(self):
+        return TABLE
+
+
 def make(kind: str, folder: Path, table=TABLE):
     path = folder / "x.parquet"
     pq.write_table(table, path, row_group_size=20)
@@ -46,8 +55,14 @@ def make(kind: str, folder: Path, table=TABLE):
     if kind == "duckdb":
         duckdb = pytest.importorskip("duckdb")
         return duckdb.read_parquet(str(path))  # by the connection that stays open
+    if kind.startswith("hugging"):
+        whole = pytest.importorskip("datasets").Dataset(table)
+        backwards = whole.select(range(96, -1, -1)).select(range(96, -1, -1))
+        streamed = whole.to_iterable_dataset()
+        return {"hugging": whole, "hugging chosen": backwards}.get(kind, streamed)
     dataset = pyarrow.dataset.dataset(path)
     makers = {
+        "spark": Spark,
         "pandas": table.to_pandas,
         "table": lambda: table,
         "batch": lambda: Batch(table).batch,
@@ -64,7 +79,8 @@ def make(kind: str, folder: Path, table=TABLE):
 HELD = "biglp._tables.arrow.HELD_BYTES"
 KINDS = (
     "pandas", "polars", "polars query", "polars scan", "duckdb", "table", "batch", "dataset",
-    "dataset in memory", "scanner", "reader", "stream", "capsule of a batch",
+    "dataset in memory", "scanner", "reader", "stream", "capsule of a batch", "spark", "hugging",
+    "hugging chosen", "hugging streamed",
 )  # fmt: skip
 
 
@@ -116,8 +132,20 @@ def test_objects_that_hold_no_rows(tmp_path):
             as_source(make(kind, tmp_path, TABLE.slice(0, 0)))
     with pytest.raises(BadRowsError, match="two-dimensional"):
         as_source(pa.array([1.0, 2.0]))
+    old = type("DataFrame", (), {"columns": ["a"], "toPandas": None})
+    with pytest.raises(BadRowsError, match=r"DataFrame, .* give X.toPandas\(\)"):
+        as_source(old())
+    with pytest.raises(BadRowsError, match=r"generator, .* give an array, a data frame"):
+        as_source(row for row in ROWS)
     masked = as_source(np.ma.array([[1, 2], [3, 4]], mask=[[False, True], [False, False]]))
     np.testing.assert_array_equal(masked.read(0, 2), [[1, np.nan], [3, 4]])
+
+
+def test_several_hugging_face_data_sets_are_refused():
+    datasets = pytest.importorskip("datasets")
+    splits = datasets.DatasetDict({name: datasets.Dataset(TABLE) for name in ("train", "test")})
+    with pytest.raises(BadRowsError, match=r"of 'train', 'test'; .* such as X\['train'\]"):
+        as_source(splits)
 
 
 def test_tensors_on_the_processor():

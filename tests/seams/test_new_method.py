@@ -86,6 +86,8 @@ def test_it_answers_is_reported_saved_and_loaded(factor, tmp_path):
         again = toy(factor=factor, engine=ThreadEngine(3)).fit(X, y)
     np.testing.assert_array_equal(again.transduction_, fitted.transduction_)
     fitted.save(tmp_path / "toy.biglp")
+    loaded = type(fitted).load(tmp_path / "toy.biglp")
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
     np.save(tmp_path / "rows.npy", X)
     predict = ("predict", tmp_path / "toy.biglp", tmp_path / "rows.npy", "-q")
     done(*predict, "-o", tmp_path / "new.npy")

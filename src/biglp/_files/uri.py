@@ -89,7 +89,7 @@ def object_store(scheme: str, host: str, query: str) -> Any:
     if scheme not in SCHEMES:
         raise ParameterError(
             f"{scheme}://{host} cannot be used: URIs may begin with s3://, gs://, abfs:// or "
-            "file://."
+            "file://, those of inputs with hf:// too."
         )
     from obstore.exceptions import BaseError
     from obstore.store import S3Store, from_url

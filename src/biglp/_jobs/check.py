@@ -78,6 +78,7 @@ class CheckJob(TableJob):
             "label_error_rate": round(listed.error_rate, DIGITS),
             "told": read.notes,
             "labels_in": ", ".join(places or self.inputs),
+            "next": self.fit_again(),
             "doubtful": lines,
         }
         return names, facts

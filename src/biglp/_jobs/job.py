@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 import time
 import warnings
 from abc import ABC, abstractmethod
@@ -54,6 +55,7 @@ from biglp._jobs.results import (
     STAGE,
     SUMMARY,
     Destination,
+    FinishedFit,
     finish_moves,
     unfinished_work,
 )
@@ -507,6 +509,7 @@ class TableJob(Job):
     """A job that leaves nothing but one small table behind, and cannot be resumed."""
 
     show: tuple[str, ...] = ()  # columns of the rows' table that stand beside
+    fit: FinishedFit | None = None  # whose rows and labels these are
 
     resumable = False
     verb: ClassVar[str]  # the command
@@ -528,7 +531,13 @@ class TableJob(Job):
         """A file or folder beside which every process can write, where no table is named."""
 
     def refuse_to_replace(self) -> None:
-        """Refuse an output that exists already, unless it may be replaced."""
+        """Refuse an output that exists already, unless it may be replaced; labels may not be."""
+        named = {*map(plain_name, self.labels)}
+        if self.table is not None and plain_name(self.table) in named:
+            raise ParameterError(
+                f"{self.table} holds labels that are read here; give another output (-o), such as "
+                f"{unused_table(self.labels)}."
+            )
         if self.table is not None and self.table.exists() and not self.overwrite:
             raise ParameterError(
                 f"{self.table} exists already. Give --overwrite to replace it, or another output "
@@ -566,6 +575,20 @@ class TableJob(Job):
             "files": names,
         }
 
+    def fit_again(self, *labels: str) -> list[str]:
+        """The command of the fit with labels that came later; none where it is not known."""
+        if self.fit is None or self.fit.command is None:
+            return []
+        words = shlex.split(self.fit.command)
+        words = [word for word in words if word not in ("--resume", "--overwrite")]
+        later = (*self.labels[len(self.fit.labels) :], *labels)
+        # Labels that the rows hold without names are not read beside files of labels.
+        if later and not (self.fit.labels or self.label_input.in_rows):
+            return []
+        for file in later:
+            words += ["--labels", file]
+        return [shlex.join([*words, "--overwrite"])]
+
     def publish(
         self, engine: Engine, lines: list[dict[str, Any]]
     ) -> tuple[list[str], list[dict[str, Any]]]:
@@ -578,6 +601,11 @@ class TableJob(Job):
             column = self.label_input.ids
             ids = [] if column is None else [column.name]
             wanted = tuple(dict.fromkeys((*ids, *self.show)))
+            if self.show and self.label_input.table_files is None:
+                raise ParameterError(
+                    f"show={self.show[0]!r}: {self.inputs[0]} has no columns with names; name a "
+                    "table beside the rows (--metadata FILE), or leave it out."
+                )
             shown = lines
             if wanted:
                 side_table = self.label_input.side_table
@@ -608,6 +636,13 @@ def per_class(classes: np.ndarray, counts: Mapping[int, int]) -> dict[str, int]:
 
 
 # Commands that are printed: what the user typed, for the next command.
+
+
+def unused_table(labels: Sequence[str]) -> str:
+    """A name for rows to label that is not yet that of a file of labels."""
+    taken = {as_place(file).name for file in labels}
+    names = (f"next{number}.csv" for number in ("", *range(2, len(taken) + 3)))
+    return next(name for name in names if name not in taken)
 
 
 def from_stdin(names: Sequence[str]) -> bool:

@@ -20,17 +20,19 @@ from biglp._core.errors import BigLPError, MissingExtraError, ParameterError
 from biglp._engines import Engine
 from biglp._files.local import atomic_write
 from biglp._files.runfolder import RunFolder
-from biglp._files.uri import as_place
+from biglp._files.uri import as_place, split_inside
 from biglp._fit.evidence import MEMORY, EvidenceMaker, Examples, ReportSample
 from biglp._fit.model import Model
 from biglp._graph import FACTORS
-from biglp._jobs.job import ModelJob, TableJob, from_stdin
+from biglp._jobs.job import ModelJob, TableJob, from_stdin, typed_options, unused_table
 from biglp._jobs.results import MODEL, REPORT, SUMMARY, FinishedFit
 from biglp._labels.doubts import LabelDoubts
 from biglp._labels.reading import LabelInput
 from biglp._report.charts import side_of
 from biglp._report.page import TOLD, Content, Step, pictures_of, report_html, telling
 from biglp._rows import Source
+from biglp._rows.format import ending
+from biglp._rows.options import LAYOUT
 from biglp._rows.source import explained
 
 EVIDENCE, KNOWN = "evidence", "known"
@@ -134,7 +136,8 @@ def page(
     # Commands that come next; all but the last need the rows again.
     steps, results = [], shlex.quote(str(folder))
     if not from_stdin(inputs):
-        what, command = "a table of them to fill in", f"biglp suggest {results} -n 20 -o next.csv"
+        table = unused_table(summary["run"]["labels"]["named"])
+        what, command = "a table of them to fill in", f"biglp suggest {results} -n 20 -o {table}"
         if summary.get("label_more"):
             what = f"{what}, or a page in the browser"
             command = f"{command}\n{summary['label_more']}"
@@ -142,8 +145,16 @@ def page(
         if settings.get("probably_wrong_labels") or summary.get("doubtful_labels"):
             what, command = "are probably wrong", f"biglp check {results} -o doubtful.csv"
             steps.append(Step(f"See which given labels {what}.", command))
-    model = shlex.quote(str(as_place(str(folder)) / MODEL))
-    command = f"biglp predict {model} new.parquet -o new-labels.parquet"
+    # New rows are thought to be in a file like those of the fit.
+    file, inside = split_inside(inputs[0])
+    made = ".npy" if "simulation" in summary["run"]["input"] else ""
+    new = f"new{made or ending(file) or '.parquet'}{inside}"
+    given, labels = summary["run"]["option"], summary["run"]["labels"]
+    reading = {name: given[name] for name in LAYOUT if name in given}
+    if labels.get("metadata") is None:
+        reading["id_column"] = labels["id column"]
+    words = ["biglp", "predict", str(as_place(str(folder)) / MODEL), new, *typed_options(reading)]
+    command = shlex.join([*words, "-o", "new-labels.parquet"])
     content = Content(
         title=f"{name}{rest}: {summary['rows']:,} rows labelled from "
         f"{summary['labelled_rows']:,} labels",

@@ -160,6 +160,7 @@ class FinishedFit:
     metadata: Any  # files of the table beside the rows
     unlabelled: Marks
     options: dict[str, Any]
+    command: str | None  # as it was typed; None where no command line made the fit
 
     @classmethod
     def in_folder(cls, folder: Any, *, instead: str, changed: str) -> FinishedFit:
@@ -168,7 +169,8 @@ class FinishedFit:
         ParameterError: there is no finished fit, or its rows have changed since.
         """
         try:
-            run = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))["run"]
+            summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+            run, command = summary["run"], summary["command"]
             facts, labels = dict(run["input"]), dict(run["labels"])
             options = dict(run["option"])
             columns = {
@@ -192,7 +194,7 @@ class FinishedFit:
                 f"the rows behind {folder} have changed since it was made ({', '.join(inputs)}); "
                 f"{changed}."
             )
-        return cls(inputs, **columns, options=options)
+        return cls(inputs, **columns, options=options, command=command)
 
     def as_arguments(self, reading: tuple[str, ...] = ("drop", *LAYOUT)) -> dict[str, Any]:
         """Arguments of a job on the same rows and labels, with these options of their reading.
@@ -200,6 +202,7 @@ class FinishedFit:
         Labels are those of now: they may have been corrected or added to.
         """
         return {
+            "fit": self,
             "inputs": self.inputs,
             "labels": self.labels,
             "label_column": self.label_column,

@@ -16,12 +16,13 @@ from biglp._core.errors import BigLPError, ParameterError
 from biglp._core.parameters import checked
 from biglp._core.settings import Settings
 from biglp._engines import Engine
+from biglp._files.hub import HUB
 from biglp._files.runfolder import RunFolder
 from biglp._files.uri import as_place
 from biglp._fit.choose_rows import Pool, suggest_rows
 from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline
-from biglp._jobs.job import ModelJob, TableJob, from_stdin, typed_options
+from biglp._jobs.job import ModelJob, TableJob, from_stdin, typed_options, unused_table
 from biglp._jobs.results import MODEL, SUMMARY, FinishedFit
 from biglp._labels.labels import LabelsRead
 from biglp._labels.reading import OWN_NAMES
@@ -77,6 +78,11 @@ class SuggestJob(TableJob, ModelJob):
             )
         return "jsonl" if ending in (".jsonl", ".ndjson") else "csv"
 
+    @property
+    def to_fill_in(self) -> str:
+        """File of the labels that come next."""
+        return str(self.table or unused_table(self.labels))
+
     def interface(self, classes: Sequence[Any]) -> str | None:
         """Label Studio's configuration for the tasks, where they are for it."""
         if self.table is None or self.table_format != "label-studio":
@@ -120,6 +126,8 @@ class SuggestJob(TableJob, ModelJob):
             "labelled_rows": source.n_rows - chosen.n_unlabelled,
             "told": [] if read is None else read.notes,
             "suggestions": suggestions,
+            "to_fill_in": self.to_fill_in,
+            "next": self.fit_again(self.to_fill_in) if lines else [],
             "interface": self.interface(classes),
         }
         return names, facts
@@ -160,7 +168,9 @@ class FirstJob(SuggestJob):
         facts = {
             "rows": source.n_rows,
             "labelled_rows": 0,
+            "first": True,
             "suggestions": suggestions,
+            "to_fill_in": self.to_fill_in,
             "next": self._next_commands(),
             "interface": self.interface(()),
         }
@@ -168,7 +178,7 @@ class FirstJob(SuggestJob):
 
     def _next_commands(self) -> list[str]:
         """Commands that follow when the labels are filled in."""
-        table, reading = str(self.table or "next.csv"), dict(self.reading)
+        table, reading = self.to_fill_in, dict(self.reading)
         if self.label_column is not None and self.metadata is None:
             # What was no feature here is none there.
             reading["drop"] = (*reading.get("drop", ()), self.label_column)
@@ -181,7 +191,9 @@ class FirstJob(SuggestJob):
 
 def is_finished_fit(inputs: Sequence[str]) -> bool:
     """Whether what was named is the folder of a fit and not rows, such as a folder of tables."""
-    if len(inputs) != 1 or not (folder := as_place(inputs[0])).is_dir():
+    if len(inputs) != 1 or inputs[0].startswith(HUB):
+        return False
+    if not (folder := as_place(inputs[0])).is_dir():
         return False
     if (folder / SUMMARY).exists():
         return True

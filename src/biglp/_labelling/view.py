@@ -300,17 +300,21 @@ def make_view(
         return View(source, label_input, "table" if pixels is None else "image", pixels)
     table = label_input.side_table
     table.check("show", *show)
-    not_shown = {label_input.id_column, label_input.label_column, label_input.weight_column}
-    names = [name for name in table.names if name not in not_shown]
-    some = table.table(names, np.arange(min(source.n_rows, FIRST_ROWS)))
+    not_shown = {label_input.label_column, label_input.weight_column}
+    listed = [name for name in table.names if name not in not_shown]
+    some = table.table(listed, np.arange(min(source.n_rows, FIRST_ROWS)))
+    pictures = None  # their paths may be the IDs
+    if images is not None:
+        pictures = PictureFiles.find(images, some.to_pydict())
+    names = [name for name in listed if name != label_input.id_column]
+    some = some.select(names)
     texts = tuple(label_input.reading.get("text") or _text_columns(some))
     columns = tuple(name for name in names if name not in texts)[:MOST_VALUES]
     view = View(source, label_input, "text", texts=texts, show=tuple(show), columns=columns)
     view.row_bytes = ENTRY_BYTES + some.nbytes / max(some.num_rows, 1)
-    if images is not None:
-        files = PictureFiles.find(images, some.to_pydict())
-        columns = tuple(name for name in columns if name != files.column)
-        return replace(view, kind="image", pictures=files, columns=columns)
+    if pictures is not None:
+        columns = tuple(name for name in columns if name != pictures.column)
+        return replace(view, kind="image", pictures=pictures, columns=columns)
     if shape is not None or label_input.metadata is not None:
         pixels = image_shape()
         if pixels is not None:

@@ -19,7 +19,9 @@ as if twenty labels had been looked at before and one of them was wrong.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -144,9 +146,25 @@ class LabelDoubts:
         )
 
 
-@dataclass(frozen=True)
+COLUMNS = {
+    "row": "rows",
+    "label": "labels",
+    "suggested_label": "suggested_labels",
+    "probability": "probability",
+    "suggested_probability": "suggested_probability",
+    "wrong": "wrong",
+}
+"""Columns of the table, and the attributes that hold them."""
+SHOWN = 10
+"""Lines of the table that are printed."""
+
+
+@dataclass(frozen=True, repr=False)
 class DoubtfulLabels:
-    """Labels that the rest of the data contradicts, the most doubtful first.
+    """A table of labels that the rest of the data contradicts, the most doubtful first.
+
+    ``found["label"]`` is a column, ``found[0]`` a line as a dict, ``found[:5]`` and
+    ``found[found.wrong > 0.5]`` are shorter tables. ``found.to_pandas()`` is a data frame.
 
     Attributes
     ----------
@@ -182,13 +200,41 @@ class DoubtfulLabels:
         """Labels in the list."""
         return len(self.rows)
 
+    def __getitem__(self, key: Any) -> Any:
+        """A column by its name, a line by its place, or the lines of a slice, mask or places."""
+        columns = self.to_dict()
+        if isinstance(key, str):
+            if key not in columns:
+                raise KeyError(f"there is no column {key!r}; there are {', '.join(columns)}")
+            return columns[key]
+        if isinstance(key, (int, np.integer)):
+            return next(iter(self[[key]]))
+        return replace(self, **{name: getattr(self, name)[key] for name in COLUMNS.values()})
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield the lines, as dicts."""
+        for values in zip(*(column.tolist() for column in self.to_dict().values()), strict=True):
+            yield dict(zip(COLUMNS, values, strict=True))
+
+    def __repr__(self) -> str:
+        """The first lines as text."""
+        verb = "is" if self.n_probably_wrong == 1 else "are"
+        head = f"{len(self):,} doubtful labels; {self.n_probably_wrong:,} of the "
+        head += f"{self.n_checked:,} that were checked {verb} probably wrong"
+        table = [list(COLUMNS)]
+        for line in self[:SHOWN]:
+            table.append([f"{v:.2f}" if isinstance(v, float) else str(v) for v in line.values()])
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = ["  ".join(map(str.rjust, line, widths)) for line in table] if len(self) else []
+        more = [f"… and {len(self) - SHOWN:,} more"] if len(self) > SHOWN else []
+        return "\n".join([head, *lines, *more])
+
     def to_dict(self) -> dict[str, np.ndarray]:
-        """Columns of a table, as ``pandas.DataFrame`` takes them."""
-        return {
-            "row": self.rows,
-            "label": self.labels,
-            "suggested_label": self.suggested_labels,
-            "probability": self.probability,
-            "suggested_probability": self.suggested_probability,
-            "wrong": self.wrong,
-        }
+        """The columns by their names."""
+        return {name: getattr(self, field) for name, field in COLUMNS.items()}
+
+    def to_pandas(self) -> Any:
+        """A data frame of the columns; pandas has to be installed."""
+        import pandas
+
+        return pandas.DataFrame(self.to_dict())

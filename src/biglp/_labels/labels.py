@@ -315,16 +315,16 @@ def suspicions(labels: Labels, *, names: bool = True) -> list[LabelWarning]:
         warnings.append(
             f"{count:,} of {n_rows:,} rows have the label {name!r}, which usually "
             "means that there is none, and is taken as a class here. If these rows have no "
-            f"label, give --unlabelled {_quoted(name)} (in Python None or -1 for them); if "
-            "it is a class, --unlabelled -1 says so."
+            "label, give None or -1 for them in Python, or --unlabelled "
+            f"{_quoted(name)} on the command line, where --unlabelled -1 says that it is a class."
         )
     largest = int(counts.argmax())
     name, share = classes[largest], counts[largest] / n_rows
     if n_rows >= FEWEST_ROWS and share > NEARLY_ALL and largest not in meant:
         warnings.append(
             f"{share:.1%} of all {n_rows:,} rows have the label {name!r}. If it means "
-            f"that a row has no label, give --unlabelled {_quoted(name)} (in Python None or "
-            "-1 for them)."
+            "that a row has no label, give None or -1 for it in Python, or --unlabelled "
+            f"{_quoted(name)} on the command line."
         )
     alike: dict[str, list[str]] = {}
     for name in classes:
@@ -363,8 +363,8 @@ class LabelsRead:
         if all_labelled and len(labels.rows) == labels.n_rows:
             text = (
                 f"every one of the {labels.n_rows:,} rows has a label, so there is none to find "
-                "one for. If one of the labels means that a row has none, name it with "
-                "--unlabelled VALUE."
+                "one for. If one of the labels means that a row has none, give None or -1 for "
+                "it in Python, or --unlabelled VALUE on the command line."
             )
             warnings.append(LabelWarning(text))
         return warnings

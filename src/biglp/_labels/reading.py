@@ -233,7 +233,7 @@ class LabelInput:
                 counted = ", ".join(f"{mark!r} ({n:,})" for mark, n in missing.items())
                 notes.append(
                     f"{codes.name}: taken for no label: {counted}. If that is a class, say what "
-                    "marks rows without a label with --unlabelled VALUE."
+                    "marks rows without a label: --unlabelled VALUE, or None in y in Python."
                 )
             if codes.skipped:
                 notes.append(
@@ -256,8 +256,8 @@ class LabelInput:
             warnings += [
                 f"The table of the rows has a column {name!r}, which is taken as a feature, since "
                 f"labels are read from {os.fspath(self.labels[0])}. If it holds labels too, give "
-                f"--label-column {name} (those of the file count more); if not, --drop {name} "
-                "leaves it out."
+                f"label_column={name!r}, --label-column {name} (those of the file count more); if "
+                f"not, drop=[{name!r}], --drop {name} leaves it out."
                 for name in LABELS_BY_NAME
                 if name in self.side_table.names and name not in skipped
             ]

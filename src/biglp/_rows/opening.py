@@ -28,6 +28,7 @@ from biglp._files.copies import (
     origin,
     stamps_once,
 )
+from biglp._files.hub import HUB, fetched
 from biglp._files.lakes import inside_a_table, lake_of, live_files, refuse_parts, table_above
 from biglp._files.local import FileStamp
 from biglp._files.uri import StorePath, as_place, is_uri, no_such_file, plain_name, split_inside
@@ -43,8 +44,14 @@ if TYPE_CHECKING:
 
 _NAMED = ("columns", "label_column", "drop", "categorical", "text")
 """Options that mean nothing without named columns."""
-_TABLES = ("columns", "__arrow_c_stream__", "__arrow_c_array__", "sink_ipc", "to_reader", "scanner")
-"""What only tables have: data frames, Arrow's interfaces, polars queries, scanners, data sets."""
+_TABLES = (
+    *("columns", "__arrow_c_stream__", "__arrow_c_array__", "sink_ipc", "to_reader", "scanner"),
+    *("toArrow", "with_format"),
+)
+"""What only tables have: data frames, Arrow's interfaces, queries of polars, scanners, data sets of
+pyarrow, Spark and Hugging Face."""
+_CONVERSIONS = ("to_arrow", "to_pyarrow", "to_pandas", "toPandas", "to_numpy", "numpy")
+"""Methods by which other packages give what is read here."""
 FRAMES: Registry[Any] = Registry({"frame": "biglp._tables.arrow:open_frame"})
 """How a data frame is opened: tables, and pyarrow with them, are loaded for the first one."""
 
@@ -55,9 +62,9 @@ def as_source(X: Any, **options: Any) -> Source:
     X is an array, sparse matrix, data frame, path, paths, InputFiles or Source. Paths may be files,
     lists of files, folders, patterns (``part-*.parquet``), URIs of these
     (``s3://bucket/part-*.parquet``), Delta and Iceberg tables, or ``sim:…``. Data frames may also
-    be polars LazyFrames, DuckDB relations, pyarrow data sets, scanners and readers, and whatever
-    has Arrow's PyCapsule interface; arrays also torch tensors, and those of CuPy, JAX or Numba on a
-    GPU, where they stay.
+    be polars LazyFrames, DuckDB relations, Hugging Face data sets, Spark data frames, pyarrow data
+    sets, scanners and readers, and whatever has Arrow's PyCapsule interface; arrays also torch
+    tensors, and those of CuPy, JAX or Numba on a GPU, where they stay.
     """
     if isinstance(X, Source):
         if options:
@@ -99,6 +106,13 @@ def as_source(X: Any, **options: Any) -> Source:
             masked, X = np.ma.getmaskarray(X), X.data.astype(np.result_type(X.dtype, np.float32))
             X[masked] = np.nan  # missing, where NumPy would forget the mask
         array = np.asarray(on_host(X, "X"))
+        if array.dtype.kind == "O" and not hasattr(X, "__array__") and not isinstance(X, Sequence):
+            found = next((name for name in _CONVERSIONS if hasattr(X, name)), None)
+            advice = "an array, a data frame or an Arrow table of it"
+            raise BadRowsError(
+                f"X is a {type(X).__module__}.{type(X).__qualname__}, whose rows biglp cannot "
+                f"read; give {advice if found is None else f'X.{found}()'}."
+            )
         if array.dtype.kind in "OUS":
             try:
                 array = array.astype(np.float64)
@@ -291,9 +305,9 @@ def _look_up(paths: Any) -> Iterator[PathFiles]:
             yield from _look_up(path)
         return
     name, inside = split_inside(paths)
-    path = as_place(name)
+    path = fetched(name) if name.startswith(HUB) else as_place(name)
     if lake_of(path):
-        yield PathFiles(paths, *asked_once(live_files, path))
+        yield PathFiles(path, *asked_once(live_files, path))
         return
     files = [path]
     if is_folder(path) and ending(str(path)) not in _folder_endings():
@@ -314,7 +328,7 @@ def _look_up(paths: Any) -> Iterator[PathFiles]:
                 f"{file} is a folder that is read as one array, which cannot be done in a store; "
                 "copy it to a disk first."
             )
-    yield PathFiles(paths, [f"{file}{inside}" for file in files])
+    yield PathFiles(path, [f"{file}{inside}" for file in files])
 
 
 def natural_key(path: str) -> tuple[Any, ...]:

@@ -244,6 +244,10 @@ def _read_stream(value: Any, library: str) -> Any:
             return SpooledTable(spool, name)
         if isinstance(value, pa.RecordBatchReader):
             return hold_or_spool(value, name)
+        if library == "datasets" and hasattr(value, "with_format"):
+            return _hugging_face(value, name)
+        if hasattr(value, "toArrow"):  # Spark
+            return value.toArrow()
         if library == "pyarrow" and hasattr(value, "to_reader"):  # a scanner
             return hold_or_spool(value.to_reader(), name)
         if hasattr(value, "__arrow_c_stream__"):
@@ -255,6 +259,24 @@ def _read_stream(value: Any, library: str) -> Any:
             return None
         raise BadRowsError(f"the rows of {name} cannot be read: {error}") from error
     return None
+
+
+def _hugging_face(value: Any, name: str) -> Any:
+    """Rows of a Hugging Face dataset; those that were chosen or shuffled, in that order."""
+    if isinstance(value, dict):
+        raise BadRowsError(
+            f"X is a {name} of {', '.join(map(repr, value))}; give the rows of one, such as "
+            f"X[{next(iter(value))!r}]."
+        )
+    # Without indices the table is the rows, and may be mapped from a file.
+    if getattr(value, "_indices", True) is None:
+        return value.data.table
+    parts = value.with_format("arrow").iter(batch_size=BATCH_ROWS)
+    first = next(parts, None)
+    if first is None:
+        raise no_rows(name)
+    batches = (batch for part in chain([first], parts) for batch in part.to_batches())
+    return hold_or_spool(pa.RecordBatchReader.from_batches(first.schema, batches), name)
 
 
 def hold_or_spool(reader: Any, name: str) -> Any:

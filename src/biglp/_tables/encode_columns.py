@@ -249,7 +249,7 @@ def _decide(
     for name, look in looks.items() if auto else ():
         if look.free_text:
             left_out[name] = (
-                f"free text; --text {name} (text=[{name!r}]) makes features of its words"
+                f"free text; text=[{name!r}] (--text {name}) makes features of its words"
             )
         elif name not in requested and look.content == "other":
             left_out[name] = f"holds {look.type}, neither numbers nor text"

@@ -63,7 +63,7 @@ def check(
         known = check_of_fit(folder)
         known["reading"] |= arguments["reading"]
         arguments["parameters"] |= known["parameters"] | chosen(vars(method))
-        arguments |= {name: known[name] for name in ("inputs", "reading")}
+        arguments |= {name: known[name] for name in ("fit", "inputs", "reading")}
         arguments |= added_labels(known, labels)
         arguments["metadata"] = reading.metadata or known["metadata"]
     run_job(CheckJob(**arguments, least=least), printing, _show)
@@ -113,8 +113,11 @@ def _show(summary: dict[str, Any]) -> None:
         rest = "" if summary["files"] else "; give -o FILE for all"
         table.add_row("…", f"{len(lines) - SHOWN:,} more{rest}")
     console.print(table)
+    then = ", then" if summary["next"] else ", then fit again with --overwrite."
     console.print(
         f"Look at these rows from the top down. Where a label is wrong, correct it in "
-        f"{to.escape(summary['labels_in'])}, then fit again with --overwrite.",
+        f"{to.escape(summary['labels_in'])}{then}",
         soft_wrap=True,
     )
+    for command in summary["next"]:
+        console.print(f"  {to.escape(command)}", soft_wrap=True)

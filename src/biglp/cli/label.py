@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -92,9 +94,9 @@ def label(
         wanted, Address(page.host, page.port, page.i_know), began, tuple(page.allow_host or ())
     )
     if not printing.quiet:
-        results_console().print(
-            f"Ended. {escape(str(path))} holds {n_labels:,} labels; the same command goes on."
-        )
+        console = results_console()
+        console.print(f"Ended. {escape(str(path))} holds {n_labels:,} labels. Go on with")
+        console.print(f"  {escape(shlex.join(['biglp', *sys.argv[1:]]))}", soft_wrap=True)
 
 
 def default_labels(first: str) -> str:

@@ -105,11 +105,11 @@ def suggest(
 
 
 def _show(summary: dict[str, Any]) -> None:
-    """What was chosen; without a model ("next") typical rows, and the commands that follow."""
+    """What was chosen; without a model ("first") typical rows; and the commands that follow."""
     from biglp.cli import console as to
 
     console, lines = to.results_console(), summary["suggestions"]
-    first = "next" in summary
+    first = "first" in summary
     if first:
         console.print(
             f"[bold green]{len(lines):,} of {summary['rows']:,} rows[/bold green] to label first, "
@@ -131,7 +131,7 @@ def _show(summary: dict[str, Any]) -> None:
         if summary["interface"]:
             console.print("Labelling interface of the project in Label Studio:")
             console.print(f"  {to.escape(summary['interface'])}", soft_wrap=True)
-        if first:
+        if summary["next"]:
             console.print("Fill in its column 'label', then")
     else:
         own = ("row", "label", "current_label", "confidence", "doubt")
@@ -147,9 +147,10 @@ def _show(summary: dict[str, Any]) -> None:
             label, doubt = to.escape(str(line["current_label"])), f"{line['doubt']:.2f}"
             table.add_row(str(line["row"]), *cells, label, f"{line['confidence']:.1%}", doubt)
         console.print(table)
-        if first:
+        if summary["next"]:
+            table = summary["to_fill_in"]
             console.print(
-                "Write their labels to next.csv as 'row,label' (-o next.csv begins it), then:"
+                f"Write their labels to {table} as 'row,label' (-o {table} begins it), then:"
             )
-    for command in summary.get("next", ()):
+    for command in summary["next"]:
         console.print(f"  {to.escape(command)}", soft_wrap=True)

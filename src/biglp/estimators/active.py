@@ -231,8 +231,9 @@ class ActiveLearner(Estimator):
         Returns
         -------
         found : DoubtfulLabels
-            ``rows``, ``labels`` as given, ``suggested_labels``, their probabilities, and the
-            probability that each is ``wrong``; ``pandas.DataFrame(found.to_dict())`` is a table.
+            A table of rows, labels as given, suggested labels, their probabilities, and the
+            probability that each is wrong. ``found["row"]`` is a column, ``found[:5]`` a shorter
+            table, ``found.to_pandas()`` a data frame.
 
         Examples
         --------
@@ -244,7 +245,7 @@ class ActiveLearner(Estimator):
         >>> y[17] = 3  # it is a 7
         >>> model = LowRankLabelPropagation().fit(X, y)
         >>> found = model.doubtful_labels()
-        >>> int(found.rows[0]), int(found.labels[0]), int(found.suggested_labels[0])
+        >>> found[0]["row"], found[0]["label"], found[0]["suggested_label"]
         (17, 3, 7)
         >>> model = model.update_labels(found.rows[:1], found.suggested_labels[:1])
         """

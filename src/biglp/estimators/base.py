@@ -44,7 +44,7 @@ NO_ROWS = (
 class Estimator(BaseEstimator):
     """Base of the estimators; ``_model`` is what was fitted."""
 
-    _answers: ClassVar[tuple[str, ...]]  # kinds of answers whose models it can load
+    _measured: ClassVar[bool]  # whether it predicts numbers
     _model: Model
     report_: Report
 
@@ -78,9 +78,9 @@ class Estimator(BaseEstimator):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model written by :meth:`save`; it predicts but holds no training rows."""
         model = Model.load(path)
-        if model.answer.kind not in cls._answers:
-            what = "numbers" if model.answer.kind == "regression" else "classes"
-            other = "Regressor" if model.answer.kind == "regression" else ""
+        measured = model.answer.kind == "regression"
+        if measured != cls._measured:
+            what, other = ("numbers", "Regressor") if measured else ("classes", "")
             raise ModelFileError(
                 f"{path} is a model that predicts {what}, which {cls.__name__} cannot load; use "
                 f"LowRankLabelPropagation{other}.load."

@@ -186,7 +186,7 @@ class LowRankLabelPropagation(ClassifierMixin, ActiveLearner):
     True
     """
 
-    _answers: ClassVar[tuple[str, ...]] = ("spreading", "committee")
+    _measured: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -114,7 +114,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
     True
     """
 
-    _answers: ClassVar[tuple[str, ...]] = ("regression",)
+    _measured: ClassVar[bool] = True
 
     def __init__(
         self,
