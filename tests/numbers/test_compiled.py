@@ -271,13 +271,6 @@ def test_what_cannot_be_loaded_is_told_once_and_left_to_numpy(choose, monkeypatc
 BOTH = pytest.mark.parametrize("factor", ["anchors", "nystrom"])
 
 
-@pytest.fixture
-def always(monkeypatch):
-    """Let a small fit use the loops."""
-    monkeypatch.setattr(_compiled, "WORTHWHILE", 0)
-    monkeypatch.setattr(_compiled, "WORTHWHILE_PAIRS", 0)
-
-
 def fitted(X, y, factor, **parameters):
     few = {"n_landmarks": 150} if factor == "anchors" else {"n_landmarks": 40, "alpha": 0.9}
     parameters = {"random_state": 0, "factor": factor, **few, **parameters}
@@ -286,8 +279,7 @@ def fitted(X, y, factor, **parameters):
 
 @needs_loops
 @BOTH
-@pytest.mark.usefixtures("always")
-def test_a_fit_has_the_labels_of_numpy_and_the_same_bits_on_any_engine(factor, choose, monkeypatch):
+def test_a_fit_has_the_labels_of_numpy_and_the_same_bits_on_any_engine(factor, choose):
     X, y, _ = blobs(n=3000, dtype=np.float32)
     model = fitted(X, y, factor, engine="serial")
     assert model.report_["sweeps"] == "compiled"
@@ -299,22 +291,24 @@ def test_a_fit_has_the_labels_of_numpy_and_the_same_bits_on_any_engine(factor, c
         np.testing.assert_array_equal(fitted(X, y, factor).label_distributions_, expected)
     unlabelled = np.flatnonzero(y[:500] == -1)
     np.testing.assert_allclose(again[unlabelled], expected[:500][unlabelled], atol=1e-4)
-    monkeypatch.setattr(_compiled, "WORTHWHILE", np.inf)
-    monkeypatch.setattr(_compiled, "WORTHWHILE_PAIRS", np.inf)
+    choose("off")
     plain = fitted(X, y, factor)
     assert "sweeps" not in plain.report_
     np.testing.assert_allclose(expected, plain.label_distributions_, atol=1e-4)
 
 
 @needs_loops
+def test_a_model_of_few_rows_predicts_with_the_loops():
+    X, y, _ = blobs(n=60, dtype=np.float32)
+    assert LowRankLabelPropagation(random_state=0).fit(X, y).report_["sweeps"] == "compiled"
+
+
+@needs_loops
 @BOTH
-def test_a_loaded_model_gives_training_rows_the_bits_of_the_fit(
-    factor, always, monkeypatch, tmp_path
-):
+def test_a_loaded_model_gives_training_rows_the_bits_of_the_fit(factor, tmp_path):
     X, y, _ = blobs(n=3000, features=12, dtype=np.float32)
     model = fitted(X, y, factor)
     model.save(tmp_path / "model.biglp")
-    monkeypatch.undo()  # new rows may be as few as they like
     loaded = LowRankLabelPropagation.load(tmp_path / "model.biglp")
     chosen = np.flatnonzero(y == -1)[:400]
     # The sweep that sums the stored features of a Nyström factor normalises them itself.
@@ -326,9 +320,7 @@ def test_a_loaded_model_gives_training_rows_the_bits_of_the_fit(
 
 
 @needs_loops
-def test_new_rows_that_the_loops_cannot_read_and_processes_without_them_take_numpy(
-    always, monkeypatch
-):
+def test_new_rows_that_the_loops_cannot_read_and_processes_without_them_take_numpy(monkeypatch):
     X, y, _ = blobs(n=3000, dtype=np.float32)
     model = fitted(X, y, "anchors")
     expected = model.predict_proba(X[:100])

@@ -24,7 +24,7 @@ from biglp._algebra.systems import (
     is_factored,
     is_sparse_rank,
 )
-from biglp._compiled import is_search_worthwhile
+from biglp._compiled import searches
 from biglp._core.arrays import (
     PAIR_BYTES,
     ROWS_AT_ONCE,
@@ -70,7 +70,7 @@ class AnchorFactor(LandmarkFactor):
     landmarks_by_effort = True
     usual = {"n_nearest": NEAREST}  # noqa: RUF012
     spacing_share = 0.4
-    compiles = staticmethod(is_search_worthwhile)
+    compiles = staticmethod(searches)
 
     def __init__(self, landmarks: np.ndarray, bandwidth: float, n_nearest: int = NEAREST) -> None:
         self.landmarks = landmarks

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from biglp._compiled import is_search_worthwhile
+from biglp._compiled import searches
 from biglp._compiled.native import can_run
 from biglp._core.arrays import (
     Array,
@@ -84,12 +84,12 @@ class LandmarkFactor(Factor):
 
     @staticmethod
     @abstractmethod
-    def compiles(n_rows: int, n_features: int, k: int) -> bool:
-        """Whether the compiled loops are worth loading for a fit of so many dense rows."""
+    def compiles(n_features: int, k: int) -> bool:
+        """Whether the compiled loops do the work in a fit of dense rows."""
 
     @classmethod
     def fit(cls, rows: TrainingRows, settings: GraphSettings) -> Self:
-        """Choose landmarks, then the bandwidth, and whether loops are compiled."""
+        """Choose landmarks, then the bandwidth, and whether compiled loops do the work."""
         source = rows.source
         k = settings.n_landmarks or cls.rank_for(settings, source.n_rows, source.n_features)
         landmarks = choose_landmarks(rows, settings.landmarks, k)
@@ -107,7 +107,7 @@ class LandmarkFactor(Factor):
                 check_bandwidth(sigma, sample, share)
         factor = cls(landmarks, sigma, **options)
         if not source.is_sparse and source.device == "cpu":
-            size = (source.n_rows, source.n_features, len(landmarks))
+            size = (source.n_features, len(landmarks))
             # One process decides for all: the loops round differently from NumPy.
             factor.compiled = rows.engine.once(lambda: cls.compiles(*size))
         return factor
@@ -155,7 +155,7 @@ class LandmarkFactor(Factor):
         return factor
 
     def describe(self) -> dict[str, Any]:
-        """Landmarks, effective rank and bandwidth, and whether loops were compiled."""
+        """Landmarks, effective rank and bandwidth, and whether compiled loops did the work."""
         facts: dict[str, Any] = {"factor": self.kind, "landmarks": len(self.landmarks)}
         if not self.unit_degrees:  # else the rank is that of the landmarks
             facts["rank"] = self.rank
@@ -198,11 +198,8 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
         pool = to_dense(sample[: min(n_rows, 2 * k)])
         if on_sample:
             few, last = kmeans_iterations(n_rows, n_centres)
-            searched = (few // EVERY + last) * n_rows
             compiled = not sparse.issparse(sample) and source.device == "cpu"
-            compiled = compiled and engine.once(
-                lambda: is_search_worthwhile(searched, source.n_features, n_centres)
-            )
+            compiled = compiled and engine.once(lambda: searches(source.n_features, n_centres))
             rows_each = max(block.stop - block.start for block in rows.blocks)
             stages = [(sample[::EVERY], few, None)] if few else []
             stages.append((sample, last, pool))
