@@ -2,7 +2,9 @@
 
 Rows of small whole numbers have exact sums, so that there NumPy's bits are the right ones."""
 
+import pickle
 import warnings
+from dataclasses import replace
 from unittest.mock import Mock
 
 import numpy as np
@@ -11,6 +13,7 @@ from scipy import sparse
 
 import reference as ref
 from biglp import LowRankLabelPropagation, _compiled
+from biglp._compiled.pairs import Pairs, PairSums
 from biglp._core import (
     BigLPWarning,
     MissingExtraError,
@@ -262,6 +265,53 @@ def test_what_cannot_be_loaded_is_told_once_and_left_to_numpy(choose, monkeypatc
     choose("")
     with pytest.warns(BigLPWarning, match="no AVX2"):
         assert not native.can_run()
+
+
+# --------------------------------------------------------------------------------------------------
+# Sums of pairs: one result, to the last bit, by C and NumPy, in any order.
+
+
+def random_pairs(n, s, width, dtype):
+    rng = np.random.default_rng(0)
+    weights = rng.random((n, s)).astype(dtype) ** 9
+    columns = np.argsort(rng.random((n, 64)), axis=1)[:, :s]
+    columns += rng.integers(0, width - 63, (n, 1))
+    weights /= weights.sum(1)[:, None]
+    return Pairs(columns.astype(np.int32), weights, width, n)
+
+
+@TYPES
+@pytest.mark.parametrize(
+    ("n", "s", "width"), [(0, 5, 70), (1, 64, 64), (700, 1, 64), (900, 5, 90), (30_000, 5, 9000)]
+)
+def test_sums_of_pairs_are_the_same_by_any_way_in_any_order(choose, n, s, width, dtype):
+    pairs, found = random_pairs(n, s, width, dtype), []
+    for number, way in enumerate([*WAYS, "off", "off"]):
+        choose(way)
+        order = np.random.default_rng(number).permutation(n)
+        sums = [PairSums(width, pairs.bits) for _ in range(2)]
+        for i, rows in enumerate(np.array_split(order, 7)):
+            some = replace(pairs, columns=pairs.columns[rows], weights=pairs.weights[rows])
+            sums[i % 2].add(some)
+        merged = pickle.loads(pickle.dumps(sums[1]))
+        merged.merge(sums[0])
+        result = merged.result()
+        found.append(result.toarray() if sparse.issparse(result) else result)
+        np.testing.assert_array_equal(found[-1], found[0])
+    entries = (pairs.weights.ravel().astype(np.float64), pairs.columns.ravel())
+    matrix = sparse.csr_array((*entries, np.arange(0, n * s + 1, s)), shape=(n, width))
+    np.testing.assert_allclose(found[0], (matrix.T @ matrix).toarray(), atol=1e-11)
+
+
+@pytest.mark.parametrize("n_rows", [1, 2**20, 2**31, 10**12])
+def test_sums_of_pairs_do_not_overflow(choose, n_rows):
+    pairs = Pairs(np.zeros((1, 1), np.int32), np.ones((1, 1)), 1, n_rows)
+    assert n_rows * 2**pairs.bits < 2**63
+    for way in [*WAYS[:1], "off"]:
+        choose(way)
+        sums = PairSums(1, pairs.bits)
+        sums.add(pairs)
+        assert int(sums.units[0]) == 2**pairs.bits
 
 
 # --------------------------------------------------------------------------------------------------
