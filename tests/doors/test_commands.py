@@ -11,8 +11,10 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from html import unescape
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +23,13 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
+from biglp._compiled import native
 from biglp._core import BadRowsError, Progress
 from biglp._graph import FACTORS
 from biglp.cli import app, console, main
 from cli_tools import done, failed, run, run_python
 
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 QUIETLY = pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
 
 
@@ -62,6 +66,25 @@ def test_quiet_and_versions(here):
     result = done("fit", "sim:2Kx5", "-o", "out", "--factor", "linear", "--quiet")
     assert result.output == ""
     assert done("--version").stdout.startswith("biglp ")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_verbose_versions_say_which_loops_run_and_what_is_installed(order, monkeypatch):
+    printed = done(*["--version", "--verbose"][::order]).stdout
+    assert f"numpy {np.__version__}\n" in printed
+    assert f"scikit-learn {version('scikit-learn')}\n" in printed
+    optional = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
+    said = set(re.findall("^extra (.*):", printed, re.M))
+    assert said == optional.keys() - {"mpich", "peers", "test", "docs", "lint"}
+    assert f"loops: {native.in_words()}\n" in printed
+    monkeypatch.setenv("BIGLP_COMPILED", "off")
+    native.library.cache_clear()
+    try:
+        assert (
+            "loops: NumPy, because BIGLP_COMPILED is off" in done("--version", "--verbose").stdout
+        )
+    finally:
+        native.library.cache_clear()
 
 
 def test_letters_that_an_encoding_does_not_have_are_escaped(monkeypatch):
