@@ -50,9 +50,12 @@ FIT += "biglp.LowRankLabelPropagation().fit(X, np.arange(60) % 3 - 1).predict(X)
         (f"import biglp.plot, {FIT}", "torch dask distributed mpi4py matplotlib starlette"),
         ("from biglp.cli import app; app(['fit', 'sim:2Kx5', '-o', OUT, '--factor', 'anchors'])",
          "sklearn pandas matplotlib torch dask"),
+        ("open(OUT + '.csv', 'w').write('x,y\\n' + '0.5,a\\n1.5,é\\n1.2,\\n' * 70); "
+         "from biglp.cli import app; app(['fit', OUT + '.csv', '-o', OUT, '--label-column', 'y'])",
+         "sklearn pandas matplotlib torch dask"),
         ("from biglp.cli import app; app(['inspect', 'sim:2Kx5'])", "pandas sklearn torch dask"),
     ],
-    ids=["help", "version", "import", "fit", "inspect"],
+    ids=["help", "version", "import", "fit", "fit of a table", "inspect"],
 )  # fmt: skip
 def test_no_library_is_loaded_for_nothing(tmp_path, program, heavy):
     """scikit-learn and pandas take seconds to load and 70 MB, torch ten times that."""

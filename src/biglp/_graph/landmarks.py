@@ -96,20 +96,22 @@ class LandmarkFactor(Factor):
         given = settings.factor_params
         options = {name: int(given.get(name, usual)) for name, usual in cls.usual.items()}
         sample = rows.sample.prepared(rows.sample.ends[0])
+        # One process decides for all: the loops round differently from NumPy.
+        size, dense = (source.n_features, len(landmarks)), not source.is_sparse
+        compiled = (
+            dense and source.device == "cpu" and rows.engine.once(lambda: cls.compiles(*size))
+        )
         if settings.bandwidth is not None:
             sigma = check_bandwidth(settings.bandwidth, sample)
         else:
             share = given.get("bandwidth_factor")
             # The nearest landmark tells it, or the farthest of those that a row is tied to.
-            sigma = landmark_spacing(sample, landmarks, options.get("n_nearest", 1))
+            sigma = landmark_spacing(sample, landmarks, options.get("n_nearest", 1), compiled)
             sigma = (cls.spacing_share if share is None else share) * sigma
             if share is not None:
                 check_bandwidth(sigma, sample, share)
         factor = cls(landmarks, sigma, **options)
-        if not source.is_sparse and source.device == "cpu":
-            size = (source.n_features, len(landmarks))
-            # One process decides for all: the loops round differently from NumPy.
-            factor.compiled = rows.engine.once(lambda: cls.compiles(*size))
+        factor.compiled = compiled
         return factor
 
     @classmethod
@@ -241,7 +243,9 @@ def kmeans_iterations(n_rows: int, k: int, *, on_sample: bool = True) -> tuple[i
     return 0, KMEANS_ITERATIONS if n_rows >= FINE * k else FINE_ITERATIONS
 
 
-def landmark_spacing(sample: Rows, landmarks: np.ndarray, neighbour: int) -> float:
+def landmark_spacing(
+    sample: Rows, landmarks: np.ndarray, neighbour: int, compiled: bool = False
+) -> float:
     """Typical distance of a row to its ``neighbour``-th nearest landmark: the natural bandwidth.
 
     The median distance between rows, the usual rule, is far too wide: it measures the size of the
@@ -251,8 +255,9 @@ def landmark_spacing(sample: Rows, landmarks: np.ndarray, neighbour: int) -> flo
     sample = sample[:: max(sample.shape[0] // SPACING_ROWS, 1)]
     norms = to_numpy(squared_norms(sample))
     count, step = min(neighbour + 1, len(landmarks)), max(SPACING_CELLS // len(landmarks), 1)
+    search = Search(landmarks, compiled)
     values = [
-        to_numpy(nearest_landmarks(sample[start : start + step], landmarks, count)[1])
+        to_numpy(search.nearest(sample[start : start + step], count)[1])
         for start in range(0, sample.shape[0], step)
     ]
     squared = np.concatenate(values) + norms[:, None]
