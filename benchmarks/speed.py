@@ -13,6 +13,7 @@ Run with:  python benchmarks/speed.py [--rows 4000000] [--features 100] [--repea
 from __future__ import annotations
 
 import argparse
+import os
 import time
 import warnings
 from collections.abc import Callable
@@ -21,13 +22,13 @@ from typing import Any
 import numpy as np
 
 from biglp import LowRankLabelPropagation
-from biglp import _compiled as loops
+from biglp._compiled import native
 from biglp._core.blocks import Block, cut_rows
 from biglp._engines import ThreadEngine
 from biglp._rows import as_source
 from history import keep
 
-# Factor, landmarks, k, whether loops may be compiled, and the most read passes it should take.
+# Factor, landmarks, k, whether the compiled loops may run, and the most read passes it should take.
 CASES = (
     ("nystrom", "random", 20, True, 7),
     ("nystrom", "random", 20, False, None),
@@ -86,9 +87,9 @@ def main() -> None:
     read_pass(engine, rows)
     print(f"{options.rows:,} × {options.features} float32 in memory, {engine.n_threads} threads")
     ratios = {}
-    worthwhile = loops.WORTHWHILE
     for factor, landmarks, k, compiled, goal in CASES:
-        loops.WORTHWHILE = worthwhile if compiled else np.inf
+        os.environ["BIGLP_COMPILED"] = "" if compiled else "off"
+        native.library.cache_clear()
         model = LowRankLabelPropagation(
             factor=factor,
             landmarks=landmarks,

@@ -10,8 +10,10 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from html import unescape
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +22,13 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
+from biglp._compiled import native
 from biglp._core import BadRowsError, Progress
 from biglp._graph import FACTORS
 from biglp.cli import app, console, main
 from cli_tools import done, failed, run, run_python
 
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 QUIETLY = pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
 
 
@@ -45,9 +49,12 @@ FIT += "biglp.LowRankLabelPropagation().fit(X, np.arange(60) % 3 - 1).predict(X)
         (f"import biglp.plot, {FIT}", "torch dask distributed mpi4py matplotlib starlette"),
         ("from biglp.cli import app; app(['fit', 'sim:2Kx5', '-o', OUT, '--factor', 'anchors'])",
          "sklearn pandas matplotlib torch dask"),
+        ("open(OUT + '.csv', 'w').write('x,y\\n' + '0.5,a\\n1.5,é\\n1.2,\\n' * 70); "
+         "from biglp.cli import app; app(['fit', OUT + '.csv', '-o', OUT, '--label-column', 'y'])",
+         "sklearn pandas matplotlib torch dask"),
         ("from biglp.cli import app; app(['inspect', 'sim:2Kx5'])", "pandas sklearn torch dask"),
     ],
-    ids=["help", "version", "import", "fit", "inspect"],
+    ids=["help", "version", "import", "fit", "fit of a table", "inspect"],
 )  # fmt: skip
 def test_no_library_is_loaded_for_nothing(tmp_path, program, heavy):
     """scikit-learn and pandas take seconds to load and 70 MB, torch ten times that."""
@@ -55,6 +62,25 @@ def test_no_library_is_loaded_for_nothing(tmp_path, program, heavy):
     code += "except SystemExit as end: assert not end.code\n"
     found = run_python(code + f"print([x for x in {heavy.split()} if x in sys.modules])")
     assert found.stdout.endswith("[]\n"), found.stdout
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_verbose_versions_say_which_loops_run_and_what_is_installed(order, monkeypatch):
+    printed = done(*["--version", "--verbose"][::order]).stdout
+    assert f"numpy {np.__version__}\n" in printed
+    assert f"scikit-learn {version('scikit-learn')}\n" in printed
+    optional = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
+    said = set(re.findall("^extra (.*):", printed, re.M))
+    assert said == optional.keys() - {"mpich", "peers", "test", "docs", "lint"}
+    assert f"loops: {native.in_words()}\n" in printed
+    monkeypatch.setenv("BIGLP_COMPILED", "off")
+    native.library.cache_clear()
+    try:
+        assert (
+            "loops: NumPy, because BIGLP_COMPILED is off" in done("--version", "--verbose").stdout
+        )
+    finally:
+        native.library.cache_clear()
 
 
 def test_letters_that_an_encoding_does_not_have_are_escaped(monkeypatch):

@@ -2,16 +2,24 @@
 
 Rows of small whole numbers have exact sums, so that there NumPy's bits are the right ones."""
 
+import pickle
 import warnings
+from dataclasses import replace
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import reference as ref
 from biglp import LowRankLabelPropagation, _compiled
-from biglp._core import BigLPWarning, MissingExtraError, NonFiniteRowsError, ParameterError
-from biglp._graph import Normalisation, nearest_landmarks
+from biglp._compiled.pairs import Pairs, PairSums
+from biglp._core.blocks import cut_rows
+from biglp._core.errors import BigLPWarning, MissingExtraError, NonFiniteRowsError, ParameterError
+from biglp._graph import FACTORS
+from biglp._graph.features import MemoryStore, Normalisation
+from biglp._graph.kernels import nearest_landmarks
+from biglp._rows.opening import as_source
 from helpers import blobs
 
 native = _compiled.native
@@ -237,16 +245,57 @@ def test_what_cannot_be_loaded_is_told_once_and_left_to_numpy(choose, monkeypatc
 
 
 # --------------------------------------------------------------------------------------------------
+# Sums of pairs: one result, to the last bit, by C and NumPy, in any order.
+
+
+def random_pairs(n, s, width, dtype):
+    rng = np.random.default_rng(0)
+    weights = rng.random((n, s)).astype(dtype) ** 9
+    columns = np.argsort(rng.random((n, 64)), axis=1)[:, :s]
+    columns += rng.integers(0, width - 63, (n, 1))
+    weights /= weights.sum(1)[:, None]
+    return Pairs(columns.astype(np.int32), weights, width, n)
+
+
+@TYPES
+@pytest.mark.parametrize(
+    ("n", "s", "width"), [(0, 5, 70), (1, 64, 64), (700, 1, 64), (900, 5, 90), (30_000, 5, 9000)]
+)
+def test_sums_of_pairs_are_the_same_by_any_way_in_any_order(choose, n, s, width, dtype):
+    pairs, found = random_pairs(n, s, width, dtype), []
+    for number, way in enumerate([*WAYS, "off", "off"]):
+        choose(way)
+        order = np.random.default_rng(number).permutation(n)
+        sums = [PairSums(width, pairs.bits) for _ in range(2)]
+        for i, rows in enumerate(np.array_split(order, 7)):
+            some = replace(pairs, columns=pairs.columns[rows], weights=pairs.weights[rows])
+            sums[i % 2].add(some)
+        merged = pickle.loads(pickle.dumps(sums[1]))
+        merged.merge(sums[0])
+        result = merged.result()
+        found.append(result.toarray() if sparse.issparse(result) else result)
+        np.testing.assert_array_equal(found[-1], found[0])
+    entries = (pairs.weights.ravel().astype(np.float64), pairs.columns.ravel())
+    matrix = sparse.csr_array((*entries, np.arange(0, n * s + 1, s)), shape=(n, width))
+    np.testing.assert_allclose(found[0], (matrix.T @ matrix).toarray(), atol=1e-11)
+
+
+@pytest.mark.parametrize("n_rows", [1, 2**20, 2**31, 10**12])
+def test_sums_of_pairs_do_not_overflow(choose, n_rows):
+    pairs = Pairs(np.zeros((1, 1), np.int32), np.ones((1, 1)), 1, n_rows)
+    assert n_rows * 2**pairs.bits < 2**63
+    for way in [*WAYS[:1], "off"]:
+        choose(way)
+        sums = PairSums(1, pairs.bits)
+        sums.add(pairs)
+        assert int(sums.units[0]) == 2**pairs.bits
+
+
+# --------------------------------------------------------------------------------------------------
 # Whole fits.
 
 
 BOTH = pytest.mark.parametrize("factor", ["anchors", "nystrom"])
-
-
-@pytest.fixture
-def always(monkeypatch):
-    monkeypatch.setattr(_compiled, "WORTHWHILE", 0)
-    monkeypatch.setattr(_compiled, "WORTHWHILE_PAIRS", 0)
 
 
 def fitted(X, y, factor, **parameters):
@@ -257,8 +306,7 @@ def fitted(X, y, factor, **parameters):
 
 @needs_loops
 @BOTH
-@pytest.mark.usefixtures("always")
-def test_a_fit_has_the_labels_of_numpy_and_the_same_bits_on_any_engine(factor, choose, monkeypatch):
+def test_a_fit_has_the_labels_of_numpy_and_the_same_bits_on_any_engine(factor, choose):
     X, y, _ = blobs(n=3000, dtype=np.float32)
     model = fitted(X, y, factor, engine="serial")
     assert model.report_["sweeps"] == "compiled"
@@ -270,22 +318,24 @@ def test_a_fit_has_the_labels_of_numpy_and_the_same_bits_on_any_engine(factor, c
         np.testing.assert_array_equal(fitted(X, y, factor).label_distributions_, expected)
     unlabelled = np.flatnonzero(y[:500] == -1)
     np.testing.assert_allclose(again[unlabelled], expected[:500][unlabelled], atol=1e-4)
-    monkeypatch.setattr(_compiled, "WORTHWHILE", np.inf)
-    monkeypatch.setattr(_compiled, "WORTHWHILE_PAIRS", np.inf)
+    choose("off")
     plain = fitted(X, y, factor)
     assert "sweeps" not in plain.report_
     np.testing.assert_allclose(expected, plain.label_distributions_, atol=1e-4)
 
 
 @needs_loops
+def test_a_model_of_few_rows_predicts_with_the_loops():
+    X, y, _ = blobs(n=60, dtype=np.float32)
+    assert LowRankLabelPropagation(random_state=0).fit(X, y).report_["sweeps"] == "compiled"
+
+
+@needs_loops
 @BOTH
-def test_a_loaded_model_gives_training_rows_the_bits_of_the_fit(
-    factor, always, monkeypatch, tmp_path
-):
+def test_a_loaded_model_gives_training_rows_the_bits_of_the_fit(factor, tmp_path):
     X, y, _ = blobs(n=3000, features=12, dtype=np.float32)
     model = fitted(X, y, factor)
     model.save(tmp_path / "model.biglp")
-    monkeypatch.undo()  # new rows may be as few as they like
     loaded = LowRankLabelPropagation.load(tmp_path / "model.biglp")
     chosen = np.flatnonzero(y == -1)[:400]
     # The sweep that sums the stored features of a Nyström factor normalises them itself.
@@ -294,3 +344,36 @@ def test_a_loaded_model_gives_training_rows_the_bits_of_the_fit(
         model.label_distributions_[chosen],
         rtol=0 if factor == "anchors" else 1e-5,
     )
+
+
+@needs_loops
+def test_new_rows_that_the_loops_cannot_read_and_processes_without_them_take_numpy(monkeypatch):
+    X, y, _ = blobs(n=3000, dtype=np.float32)
+    model = fitted(X, y, "anchors")
+    expected = model.predict_proba(X[:100])
+    of_sparse = model.predict_proba(sparse.csr_array(X[:100]))
+    np.testing.assert_allclose(of_sparse, expected, atol=1e-4)
+    monkeypatch.setattr(native, "library", lambda: (None, ""))
+    np.testing.assert_allclose(model.predict_proba(X[:100]), expected, atol=1e-4)
+
+
+@needs_loops
+def test_a_factor_keeps_what_the_loops_made_and_the_way_for_a_resumed_run(monkeypatch):
+    rows = np.random.default_rng(0).normal(size=(300, 9)).astype(np.float32)
+    factor = FACTORS["nystrom"](rows[:40], 1.0)
+    factor.compiled, factor.store = True, MemoryStore()
+    first, second = cut_rows(as_source(rows), 150)
+    (sums,) = factor.block_sums(first)
+    factor.block_sums(second)
+    stored = factor.block_features(first)
+    assert stored is first.memory["features"][0]
+    np.testing.assert_array_equal(stored, factor.features(rows[:150]))
+    np.testing.assert_allclose(sums, stored.sum(0), rtol=1e-5)
+    again = FACTORS["nystrom"].from_state(factor.state())
+    assert again.describe()["sweeps"] == "compiled"
+    assert again.for_new_rows().compiled
+    monkeypatch.setattr(native, "library", lambda: (None, ""))
+    assert again.compiled
+    assert not again.for_new_rows().compiled
+    with pytest.raises(MissingExtraError, match="begin the fit anew"):
+        again.features(rows)

@@ -200,7 +200,7 @@ def test_trees_of_a_damaged_file_are_not_packed(damage):
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_every_way_down_has_the_bits_of_numpy(kind, monkeypatch):
-    forest, _ = grown(*threshold_table(120))
+    forest = pickle.loads(pickle.dumps(grown(*threshold_table(120))[0]))  # only the arrays travel
     rows = np.random.default_rng(1).normal(size=(5000, 6)).astype(kind)
     limits = forest.thresholds[np.isfinite(forest.thresholds)][:5000].astype(kind)
     rows[: len(limits), 0] = limits  # on thresholds, and next to one
@@ -211,7 +211,7 @@ def test_every_way_down_has_the_bits_of_numpy(kind, monkeypatch):
         plain = forest.of(rows)
     monkeypatch.setattr("biglp._learn.committee.trees.FEW", 0)
     if WAYS:
-        compiled = pickle.loads(pickle.dumps(forest))  # only the arrays travel
+        compiled = pickle.loads(pickle.dumps(forest))
         np.testing.assert_array_equal(compiled.of(rows), plain)
         assert isinstance(compiled._packed, Packed)
     monkeypatch.setattr(native, "library", lambda: (None, ""))

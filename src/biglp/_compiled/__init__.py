@@ -3,7 +3,7 @@
 NumPy goes over a block once for each step (norms, product, subtraction, exponential, sums), and a
 block is larger than the caches near a core. The loops in C (:mod:`.native`) go over it once a
 sweep. They round differently from NumPy in the last digits, so that one way is chosen for a whole
-fit, by the size of the problem alone, and told to all processes, to the checkpoint and to the
+fit, by its columns and landmarks alone, and told to all processes, to the checkpoint and to the
 report.
 
 Which way that is, is asked here. The search, the features and their sums go it
@@ -21,12 +21,6 @@ from biglp._compiled import gpu as fused
 from biglp._compiled.native import can_run
 from biglp._core.arrays import Array, RowEntries, is_torch
 
-WORTHWHILE = 8e9
-"""Multiplications of a fit from which on the seconds saved are more than compiling takes."""
-WORTHWHILE_PAIRS = 2.5e8
-"""Pairs of rows and landmarks from which on the search for the nearest is worth compiling."""
-TAKING_OUT = 200
-"""Landmarks whose distances cost NumPy as much as taking the nearest few of a row out."""
 MOST_FEATURES = 2048
 """Features up to which the rows that pass a panel of landmarks stay in the second cache."""
 MOST_LANDMARKS = 256
@@ -37,16 +31,14 @@ TARGET_BLOCK_BYTES = 32 << 20
 need not fit a cache, and larger blocks are fewer steps of Python between them."""
 
 
-def is_worthwhile(n_rows: int, n_features: int, k: int) -> bool:
-    """Whether a fit of dense rows with k landmarks is to be done by the compiled loops."""
-    multiplications = float(n_rows) * k * (n_features + k)
-    return k <= MOST_LANDMARKS and multiplications >= WORTHWHILE and can_run()
+def makes_features(n_features: int, k: int) -> bool:
+    """Whether the compiled loops make and sum the features of a fit of dense rows."""
+    return k <= MOST_LANDMARKS and can_run()
 
 
-def is_search_worthwhile(n_rows: int, n_features: int, k: int) -> bool:
-    """Whether the compiled search is to find the nearest of k landmarks in a fit of dense rows."""
-    many = float(n_rows) * (k + TAKING_OUT) >= WORTHWHILE_PAIRS
-    return many and n_features <= MOST_FEATURES and can_run()
+def searches(n_features: int, k: int) -> bool:
+    """Whether the compiled search finds the nearest of k landmarks in a fit of dense rows."""
+    return n_features <= MOST_FEATURES and can_run()
 
 
 # --------------------------------------------------------------------------------------------------

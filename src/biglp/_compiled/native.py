@@ -62,6 +62,19 @@ def can_run() -> bool:
     return library()[1] != ""
 
 
+def in_words() -> str:
+    """Who does the work, where the loops come from, or why they do not run."""
+    way = library()[1]
+    if way:
+        names = {"avx2": "AVX2", "avx512": "AVX-512", "neon": "ARM"}
+        return f"C for {names[way]}, from {LIBRARY}"
+    if os.environ.get("BIGLP_COMPILED") == "off":
+        return "NumPy, because BIGLP_COMPILED is off"
+    if not LIBRARY.exists():
+        return "NumPy, because this biglp was installed without a C compiler"
+    return "NumPy, because the compiled loops cannot run here"
+
+
 def check_can_run() -> None:
     """Refuse to go on where a fit began elsewhere with the compiled loops.
 

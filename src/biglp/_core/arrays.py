@@ -9,6 +9,7 @@ only exist when torch has been loaded.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -322,11 +323,26 @@ def as_numpy(column: Any) -> np.ndarray:
     chunked = isinstance(column, pa.ChunkedArray)
     kind = column.type
     plain = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    if not plain or column.null_count or not len(column):
+    if not plain or not len(column):
         found: np.ndarray = column.to_numpy(**({} if chunked else {"zero_copy_only": False}))
         return found
-    parts = [_view(part) for part in (column.chunks if chunked else [column]) if len(part)]
+    parts = [_with_nan(part) for part in (column.chunks if chunked else [column]) if len(part)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _with_nan(column: Any) -> np.ndarray:
+    values = _view(column)
+    if not column.null_count:
+        return values
+    with_nan = values.astype(values.dtype if values.dtype.kind == "f" else np.float64)
+    with_nan[~_known(column)] = np.nan
+    return with_nan
+
+
+def _known(column: Any) -> np.ndarray:
+    """Where an array with missing values has one."""
+    bits = np.unpackbits(np.frombuffer(column.buffers()[0], np.uint8), bitorder="little")
+    return np.asarray(bits[column.offset : column.offset + len(column)] == 1)
 
 
 def _view(column: Any) -> np.ndarray:
@@ -340,17 +356,24 @@ def as_places(column: Any) -> np.ndarray:
     """Whole numbers of an Arrow array, -1 where one is missing."""
     if not len(column):
         return np.empty(0, dtype=np.int64)
-    places, known = _view(column), column.buffers()[0]
-    if not column.null_count:
-        return places
-    bits = np.unpackbits(np.frombuffer(known, np.uint8), bitorder="little")
-    return np.where(bits[column.offset : column.offset + len(column)] == 1, places, -1)
+    places = _view(column)
+    return np.where(_known(column), places, -1) if column.null_count else places
 
 
 def as_arrow(column: np.ndarray) -> Any:
     """An Arrow array of the same values."""
     pa = sys.modules["pyarrow"]
-    if column.dtype.kind not in "iuf" or not column.dtype.isnative or not len(column):
+    if column.dtype.kind == "U":
+        return texts_as_arrow(column.tolist())
+    if column.dtype.kind not in "iuf" or not column.dtype.isnative:
         return pa.array(column)
     kind, held = pa.from_numpy_dtype(column.dtype), pa.py_buffer(np.ascontiguousarray(column))
     return pa.Array.from_buffers(kind, len(column), [None, held])
+
+
+def texts_as_arrow(texts: Sequence[str]) -> Any:
+    """An Arrow array of texts."""
+    pa, encoded = sys.modules["pyarrow"], [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    buffers = pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
+    return pa.StringArray.from_buffers(len(encoded), *buffers)

@@ -31,6 +31,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from scipy import sparse
 
+from biglp._compiled.pairs import Pairs
 from biglp._core.arrays import to_numpy
 from biglp._core.blocks import Block
 from biglp._core.errors import ParameterError
@@ -155,22 +156,35 @@ def cut_runs(blocks: Sequence[Block]) -> list[Run]:
     return runs
 
 
-def sum_run(run: Run, func: BlockFunction) -> tuple[Any, ...]:
-    """Add up what ``func`` returns for the blocks of a run, in order, in float64."""
+def sum_run(run: Run, func: BlockFunction, exact: ExactSum) -> tuple[Any, ...]:
+    """Add up what ``func`` returns for the blocks of a run, in order, in float64.
+
+    Pairs, whose sums are exact in any order, go to ``exact`` at once.
+    """
     total: list[Any] = []
     for block in run.blocks:
-        part = [to_numpy(array) for array in func(block)]
+        part = [exact.add_pairs(i, to_numpy(array)) for i, array in enumerate(func(block))]
         if not total:
             total = [
                 array.astype(np.float64)
                 if sparse.issparse(array)
+                else array
+                if isinstance(array, Pairs)
                 else np.array(array, dtype=np.float64)
                 for array in part
             ]
             continue
         for i, (_, array) in enumerate(zip(total, part, strict=True)):
-            total[i] += array  # in place for dense arrays; each number is made float64 first
+            if not isinstance(array, Pairs):
+                total[i] += array  # in place for dense arrays; each number is made float64 first
     return tuple(total)
+
+
+def _is_finite(part: Any) -> bool:
+    """Whether there is neither NaN nor infinity; in pairs there never is."""
+    if isinstance(part, Pairs):
+        return True
+    return bool(np.isfinite(part.data if sparse.issparse(part) else part).all())
 
 
 # --------------------------------------------------------------------------------------------------
@@ -197,12 +211,12 @@ class LocalEngine(Engine):
         total = ExactSum()
         runs = cut_runs(blocks)
         n_rows = sum(run.n_rows for run in runs)
-        results = self.results(partial(sum_run, func=func), runs)
+        results = self.results(partial(sum_run, func=func, exact=total), runs)
         with self.progress.task(label, n_rows) as task, closing(results):
             for run, part in zip(runs, results, strict=True):
-                arrays = (array.data if sparse.issparse(array) else array for array in part)
-                if len(runs) == 1 and all(bool(np.isfinite(array).all()) for array in arrays):
-                    return part  # exact as it is
+                if len(runs) == 1 and all(map(_is_finite, part)):  # exact as it is
+                    sums = total.pairs
+                    return tuple(sums[i].result() if i in sums else a for i, a in enumerate(part))
                 total.add(part)
                 task.advance(run.n_rows)
         return total.result()

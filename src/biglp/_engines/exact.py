@@ -1,4 +1,4 @@
-"""Exact sums of tuples of arrays, dense ones and sparse ones."""
+"""Exact sums of tuples of arrays, dense and sparse ones, and of :mod:`biglp._compiled.pairs`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+
+from biglp._compiled.pairs import Pairs, PairSums
 
 # --------------------------------------------------------------------------------------------------
 # Sums whose bits depend on the numbers alone, not on where or in which order they were added.
@@ -225,15 +227,25 @@ class Layout(NamedTuple):
 
     shape: tuple[int, ...]
     sparse_class: str
+    bits: int = 0  # of pairs, of which shape is that of the sum
+
+    @classmethod
+    def of(cls, array: Any) -> Layout:
+        """That of a dense or sparse array, or of pairs."""
+        if isinstance(array, Pairs):
+            return cls((array.width, array.width), "", array.bits)
+        kind = "csr_array" if isinstance(array, sparse.sparray) else "csr_matrix"
+        return cls(array.shape, kind if sparse.issparse(array) else "")
 
 
 @dataclass
 class ExactSum:
-    """Exact sum of tuples of arrays (float64, dense or sparse)."""
+    """Exact sum of tuples of arrays (float64, dense or sparse) and of pairs."""
 
     layout: tuple[Layout, ...] | None = None  # None until the first tuple has been added
     dense: Slices = field(default_factory=lambda: Slices(0))  # all dense arrays, end to end
-    keyed: dict[int, KeyedSlices] = field(default_factory=dict)  # the others, by position
+    keyed: dict[int, KeyedSlices] = field(default_factory=dict)  # large ones, by position
+    pairs: dict[int, PairSums] = field(default_factory=dict)  # by position
     _firsts: list[int] = field(default_factory=list)  # where each array begins in ``dense``
 
     def begin(self, layout: tuple[Layout, ...]) -> None:
@@ -241,7 +253,10 @@ class ExactSum:
         if self.layout is None:
             sizes = [int(np.prod(part.shape)) for part in layout]
             for i, part in enumerate(layout):
-                if part.sparse_class and sizes[i] > _DENSE_CELLS:
+                if part.bits:
+                    self._sum_of_pairs(i, part)
+                    sizes[i] = 0
+                elif part.sparse_class and sizes[i] > _DENSE_CELLS:
                     self.keyed[i], sizes[i] = KeyedSlices(sizes[i]), 0
             self._firsts = list(accumulate(sizes, initial=0))
             self.dense = Slices(self._firsts[-1])
@@ -250,13 +265,11 @@ class ExactSum:
             raise cannot_be_added(self.layout, layout)
 
     def add(self, parts: tuple[Any, ...]) -> None:
-        """Add a tuple of float64 arrays."""
-        layout = []
-        for array in parts:
-            kind = "csr_array" if isinstance(array, sparse.sparray) else "csr_matrix"
-            layout.append(Layout(array.shape, kind if sparse.issparse(array) else ""))
-        self.begin(tuple(layout))
-        dense = [(self._firsts[i], a) for i, a in enumerate(parts) if i not in self.keyed]
+        """Add a tuple of float64 arrays and pairs."""
+        self.begin(tuple(Layout.of(array) for array in parts))
+        parts = tuple(self.add_pairs(i, array) for i, array in enumerate(parts))
+        others = self.keyed.keys() | self.pairs.keys()
+        dense = [(self._firsts[i], a) for i, a in enumerate(parts) if i not in others]
         flat = [np.ravel(a.toarray() if sparse.issparse(a) else a) for _, a in dense]
         if flat and self._firsts[-1] <= TILE:  # few numbers: one addition, not one an array
             flat = [np.concatenate(flat)]
@@ -264,6 +277,18 @@ class ExactSum:
             self.dense.add(values, first)
         for i, keyed in self.keyed.items():
             keyed.add(parts[i])
+
+    def add_pairs(self, position: int, part: Any) -> Any:
+        """Add a part that is pairs, from any thread; return what is left of it to be added."""
+        if not isinstance(part, Pairs):
+            return part
+        if len(part.columns):
+            self._sum_of_pairs(position, Layout.of(part)).add(part)
+        return part.none()
+
+    def _sum_of_pairs(self, position: int, layout: Layout) -> PairSums:
+        # At once for all threads: the first comes first.
+        return self.pairs.setdefault(position, PairSums(layout.shape[0], layout.bits))
 
     def merge(self, other: ExactSum) -> None:
         """Add another sum."""
@@ -273,6 +298,8 @@ class ExactSum:
         self.dense.merge(other.dense)
         for i, keyed in self.keyed.items():
             keyed.merge(other.keyed[i])
+        for i, pairs in self.pairs.items():
+            pairs.merge(other.pairs[i])
 
     def result(self) -> tuple[Any, ...]:
         """Return the sums, rounded to float64; an empty tuple when nothing was added."""
@@ -280,7 +307,9 @@ class ExactSum:
             return ()
         flat, sums = self.dense.values(), []
         for i, part in enumerate(self.layout):
-            if i in self.keyed:
+            if i in self.pairs:
+                sums.append(self.pairs[i].result())
+            elif i in self.keyed:
                 self.keyed[i].settle()
                 cells = (self.keyed[i].sum.values(), np.divmod(self.keyed[i].keys, part.shape[1]))
                 sums.append(sparse.coo_array(cells, shape=part.shape))

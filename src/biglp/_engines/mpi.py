@@ -405,9 +405,12 @@ class MpiEngine(Engine):
         mine = [run for run in cut_runs(blocks) if run.owner(self.n_ranks) == self.rank]
 
         def work(watch: Watch) -> tuple[Layout, ...] | None:
-            self._work(partial(sum_run, func=func), mine, total.add, watch)
+            function = partial(sum_run, func=func, exact=total)
+            self._work(function, mine, total.add, watch)
             for keyed in total.keyed.values():
                 keyed.settle()
+            for pairs in total.pairs.values():
+                pairs.settle()
             return total.layout
 
         layout = self._sweep(f"sum {label!r}", label, blocks, work)
@@ -418,6 +421,13 @@ class MpiEngine(Engine):
                 self.bytes_sent[label] += keyed.keys.nbytes
                 keyed.widen(*self._comm.allgather(keyed.keys))
                 self._reduce(keyed.sum, label)
+            for pairs in total.pairs.values():
+                if pairs.keys is not None:
+                    self.bytes_sent[label] += pairs.keys.nbytes
+                    pairs.widen(*self._comm.allgather(pairs.keys))
+                if self.n_ranks > 1:
+                    self._comm.Allreduce(self._mpi.IN_PLACE, pairs.units, op=self._mpi.SUM)
+                    self.bytes_sent[label] += pairs.units.nbytes
         return total.result()
 
     def map_blocks(

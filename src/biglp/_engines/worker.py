@@ -142,7 +142,7 @@ def do_batch(batch: Batch, function: bytes, source: bytes, worker: str) -> Outco
                     for piece in pieces
                 ]
                 if sweep.adds:
-                    outcome.total.add(sum_run(Run(0, 1, blocks), func))
+                    outcome.total.add(sum_run(Run(0, 1, blocks), func, outcome.total))
                 else:
                     outcome.results += [func(block) for block in blocks]
     finally:

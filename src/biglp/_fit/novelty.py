@@ -22,7 +22,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from biglp._algebra.posterior import ALPHA, Posterior
 from biglp._compiled import largest_column
@@ -32,7 +31,7 @@ from biglp._core.threads import one_blas_thread
 from biglp._fit.sample import SpectralSample, clustered
 from biglp._graph.features import float64_features
 from biglp._graph.graph import Graph
-from biglp._graph.kernels import nearest_landmarks, searchable
+from biglp._graph.kernels import Search
 from biglp._labels.labels import Labels
 from biglp._learn.base import SAMPLE, Predictor, Problem, part_of_labels
 from biglp._rows.source import Source
@@ -97,15 +96,11 @@ def _distances(graph: Graph, *, new: bool) -> np.ndarray:
         pieces = list(pieces)
         pieces = [namespace(pieces[0]).concatenate(pieces)]
     count = min(NEAREST, len(landmarks))
-    compared: Rows = None
-    parts = []
+    search, parts = Search(landmarks.astype(np.float64), graph.features.factor.compiled), []
     with one_blas_thread():  # several wait for each other where other programs are at work
         for piece in pieces:
             rows = piece.double() if is_torch(piece) else piece.astype(np.float64)
-            if compared is None:
-                compared = searchable(landmarks) if sparse.issparse(rows) else landmarks
-                compared = compared.astype(np.float64)
-            _, relative = nearest_landmarks(rows, compared, count)
+            _, relative = search.nearest(rows, count)
             squared = to_numpy(relative[:, -1] + squared_norms(rows))
             parts.append(np.sqrt(np.maximum(squared, 0.0)))
     return np.concatenate(parts)

@@ -24,7 +24,8 @@ from biglp._algebra.systems import (
     is_factored,
     is_sparse_rank,
 )
-from biglp._compiled import is_search_worthwhile
+from biglp._compiled import searches
+from biglp._compiled.pairs import TABLE_WIDTH
 from biglp._core.arrays import (
     PAIR_BYTES,
     ROWS_AT_ONCE,
@@ -59,7 +60,7 @@ KEPT_WIDTH = 128
 """Numbers that a row of sparse features takes, with those of its part in the Gram matrix and of
 what members of a committee make of the row."""
 CELLS, CELL_BYTES = 400, 120
-"""Cells of a landmark's row of the sparse Gram matrix, and what their exact sums take."""
+"""Cells of a landmark's row of the sparse Gram matrix, and what their sums take."""
 
 
 class AnchorFactor(LandmarkFactor):
@@ -77,7 +78,7 @@ class AnchorFactor(LandmarkFactor):
     landmarks_by_effort = True
     usual = {"n_nearest": NEAREST}  # noqa: RUF012
     spacing_share = 0.4
-    compiles = staticmethod(is_search_worthwhile)
+    compiles = staticmethod(searches)
 
     def __init__(self, landmarks: np.ndarray, bandwidth: float, n_nearest: int = NEAREST) -> None:
         self.landmarks = landmarks
@@ -161,7 +162,8 @@ class AnchorFactor(LandmarkFactor):
             # Labelled rows are sparse too, and solved for a few at a time.
             chosen = 8 * MOST_SOLVED * (8 * nearest + 6 * size.n_classes)
             solved = 8 * 8 * rank * (COLUMNS_AT_ONCE + size.n_classes)
-            fixed = CELL_BYTES * cells + chosen + solved
+            table = 8 * rank**2 if rank <= TABLE_WIDTH else 0
+            fixed = CELL_BYTES * cells + table + chosen + solved
             if is_factored(rank, size.n_labelled, size.n_classes, cells):
                 # The sums are done by then, and of a cell only its number and place are left.
                 half = 2 * 8 * rank * (DENSE_ROWS_AT_ONCE + size.n_classes)

@@ -29,6 +29,7 @@ from scipy import sparse
 from biglp._algebra.systems import is_sparse_rank
 from biglp._compiled import column_sums, gram_matrix, native
 from biglp._compiled import gpu as fused
+from biglp._compiled.pairs import Pairs
 from biglp._core.arrays import (
     Array,
     RowEntries,
@@ -251,6 +252,7 @@ class FeatureMap(ABC):
     # Whether `features` makes a new array that may be overwritten.
     overwritable: ClassVar[bool] = True
     # Whether every degree is 1 once the columns are scaled (anchor graphs): no sweep for degrees.
+    # Features are then not negative, add up to 1 and, in CSR, are as many in each row.
     unit_degrees: ClassVar[bool] = False
     rank: int  # r; 0 where features are a row of S, whose eigenvectors nobody asks for
     # T (p, r) with φ = p·T, for a factor that hands out p: multiplying r × r sums by T afterwards
@@ -460,9 +462,11 @@ class Features:
             normalised = ready or stays or in_place
         else:
             features, repaired = self.of_block(block, features)
-            if sparse.issparse(features) and features.shape[1] <= DENSE_COLUMNS:
-                features = features.toarray()
-            matrix, totals, normalised = gram_matrix(features), column_sums(features), True
+            if factor.unit_degrees and sparse.issparse(features):
+                matrix = Pairs.of(features, labels.n_rows)
+            else:
+                matrix = gram_matrix(features)
+            totals, normalised = column_sums(features), True
         rows, given = labels.targets_within(block.start, block.stop)
         labelled = features[rows] if normalised else normalisation.apply(features[rows])[0]
         if isinstance(labelled, RowEntries):

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from biglp._compiled import is_search_worthwhile
+from biglp._compiled import searches
 from biglp._compiled.native import can_run
 from biglp._core.arrays import (
     Array,
@@ -85,32 +85,34 @@ class LandmarkFactor(Factor):
 
     @staticmethod
     @abstractmethod
-    def compiles(n_rows: int, n_features: int, k: int) -> bool:
-        """Whether the compiled loops are worth loading for a fit of so many dense rows."""
+    def compiles(n_features: int, k: int) -> bool:
+        """Whether the compiled loops do the work in a fit of dense rows."""
 
     @classmethod
     def fit(cls, rows: TrainingRows, settings: GraphSettings) -> Self:
-        """Choose landmarks, then the bandwidth, and whether loops are compiled."""
+        """Choose landmarks, then the bandwidth, and whether compiled loops do the work."""
         source = rows.source
         k = settings.n_landmarks or cls.rank_for(settings, source.n_rows, source.n_features)
         landmarks = choose_landmarks(rows, settings.landmarks, k)
         given = settings.factor_params
         options = {name: int(given.get(name, usual)) for name, usual in cls.usual.items()}
         sample = rows.sample.prepared(rows.sample.ends[0])
+        # One process decides for all: the loops round differently from NumPy.
+        size, dense = (source.n_features, len(landmarks)), not source.is_sparse
+        compiled = (
+            dense and source.device == "cpu" and rows.engine.once(lambda: cls.compiles(*size))
+        )
         if settings.bandwidth is not None:
             sigma = check_bandwidth(settings.bandwidth, sample)
         else:
             share = given.get("bandwidth_factor")
             # The nearest landmark tells it, or the farthest of those that a row is tied to.
-            sigma = landmark_spacing(sample, landmarks, options.get("n_nearest", 1))
+            sigma = landmark_spacing(sample, landmarks, options.get("n_nearest", 1), compiled)
             sigma = (cls.spacing_share if share is None else share) * sigma
             if share is not None:
                 check_bandwidth(sigma, sample, share)
         factor = cls(landmarks, sigma, **options)
-        if not source.is_sparse and source.device == "cpu":
-            size = (source.n_rows, source.n_features, len(landmarks))
-            # One process decides for all: the loops round differently from NumPy.
-            factor.compiled = rows.engine.once(lambda: cls.compiles(*size))
+        factor.compiled = compiled
         return factor
 
     @classmethod
@@ -156,7 +158,7 @@ class LandmarkFactor(Factor):
         return factor
 
     def describe(self) -> dict[str, Any]:
-        """Landmarks, effective rank and bandwidth, and whether loops were compiled."""
+        """Landmarks, effective rank and bandwidth, and whether compiled loops did the work."""
         facts: dict[str, Any] = {"factor": self.kind, "landmarks": len(self.landmarks)}
         if not self.unit_degrees:  # else the rank is that of the landmarks
             facts["rank"] = self.rank
@@ -199,11 +201,8 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
         pool = to_dense(sample[: min(n_rows, 2 * k)])
         if on_sample:
             few, last = kmeans_iterations(n_rows, n_centres)
-            searched = (few // EVERY + last) * n_rows
             compiled = not sparse.issparse(sample) and source.device == "cpu"
-            compiled = compiled and engine.once(
-                lambda: is_search_worthwhile(searched, source.n_features, n_centres)
-            )
+            compiled = compiled and engine.once(lambda: searches(source.n_features, n_centres))
             rows_each = max(block.stop - block.start for block in rows.blocks)
             stages = [(sample[::EVERY], few, None)] if few else []
             stages.append((sample, last, pool))
@@ -245,7 +244,9 @@ def kmeans_iterations(n_rows: int, k: int, *, on_sample: bool = True) -> tuple[i
     return 0, KMEANS_ITERATIONS if n_rows >= FINE * k else FINE_ITERATIONS
 
 
-def landmark_spacing(sample: Rows, landmarks: np.ndarray, neighbour: int) -> float:
+def landmark_spacing(
+    sample: Rows, landmarks: np.ndarray, neighbour: int, compiled: bool = False
+) -> float:
     """Typical distance of a row to its ``neighbour``-th nearest landmark: the natural bandwidth.
 
     The median distance between rows, the usual rule, is far too wide: it measures the size of the
@@ -255,8 +256,9 @@ def landmark_spacing(sample: Rows, landmarks: np.ndarray, neighbour: int) -> flo
     sample = sample[:: max(sample.shape[0] // SPACING_ROWS, 1)]
     norms = to_numpy(squared_norms(sample))
     count, step = min(neighbour + 1, len(landmarks)), max(SPACING_CELLS // len(landmarks), 1)
+    search = Search(landmarks, compiled)
     values = [
-        to_numpy(nearest_landmarks(sample[start : start + step], landmarks, count)[1])
+        to_numpy(search.nearest(sample[start : start + step], count)[1])
         for start in range(0, sample.shape[0], step)
     ]
     squared = np.concatenate(values) + norms[:, None]

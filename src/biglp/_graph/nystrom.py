@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._compiled import TARGET_BLOCK_BYTES, is_worthwhile
+from biglp._compiled import TARGET_BLOCK_BYTES, makes_features
 from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
 from biglp._core.settings import GraphSettings
@@ -37,7 +37,7 @@ class NystromFactor(LandmarkFactor):
     kind = "nystrom"
     takes_half = True
     spacing_share = 0.45
-    compiles = staticmethod(is_worthwhile)
+    compiles = staticmethod(makes_features)
 
     def __init__(self, landmarks: np.ndarray, bandwidth: float) -> None:
         self.landmarks = landmarks
@@ -52,9 +52,9 @@ class NystromFactor(LandmarkFactor):
 
     @classmethod
     def cost(cls, settings: GraphSettings, size: Size) -> Cost:
-        """In larger blocks where loops are compiled."""
+        """In larger blocks where the loops go over them."""
         cost = super().cost(settings, size)
-        if cls.compiles(size.n_rows, size.width, size.rank):
+        if cls.compiles(size.width, size.rank):
             cost = cost._replace(target=TARGET_BLOCK_BYTES)
         return cost
 

@@ -108,8 +108,8 @@ def _as_arrow(column: np.ndarray) -> Any:
     if column.dtype.kind != "U":
         return as_arrow(column)
     starts = range(0, len(column), TEXTS_AT_ONCE)
-    pieces = (column[start : start + TEXTS_AT_ONCE].astype(object) for start in starts)
-    return pa.chunked_array([pa.array(piece, pa.string()) for piece in pieces], pa.string())
+    pieces = [as_arrow(column[start : start + TEXTS_AT_ONCE]) for start in starts]
+    return pa.chunked_array(pieces, pa.string())
 
 
 def class_columns(schema: Any) -> list[str]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from biglp._core import Registry
-from biglp._core.arrays import Rows, as_numpy
+from biglp._core.arrays import Rows, as_numpy, texts_as_arrow
 from biglp._tables.number_styles import NumberStyle
 from biglp._transforms.text_model import find_text_model, text_model
 
@@ -84,9 +84,7 @@ def as_numbers(values: Any) -> np.ndarray:
     else:
         counts, unit = values.cast(pa.int64()), DAY[kind.unit]
     floats = counts.cast(pa.float64(), safe=False)
-    if isinstance(floats, pa.ChunkedArray):
-        return np.asarray(floats.to_numpy() / unit)
-    return np.asarray(floats.to_numpy(zero_copy_only=False) / unit)
+    return np.asarray(as_numpy(floats) / unit)
 
 
 def text(column: Any) -> Any:
@@ -503,9 +501,9 @@ class Categories(Column):
 
     def codes(self, values: Any) -> np.ndarray:
         """Index of each category in the list; −1 where it is missing or not in the list.  (b,)"""
-        known = pa.array(self.categories, type=pa.string())
+        known = texts_as_arrow(self.categories)
         codes = pc.index_in(text(values), value_set=known, skip_nulls=True)
-        return np.asarray(codes.fill_null(-1).to_numpy())
+        return as_numpy(codes.fill_null(-1))
 
     def mark_missing(self, values: Any, out: np.ndarray) -> np.ndarray | None:
         """Set the features ``out`` of missing values; the answer is that of :meth:`fill`."""

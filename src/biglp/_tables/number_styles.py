@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from biglp._core.arrays import texts_as_arrow
 from biglp._rows.written_numbers import MISSING_TEXTS
 
 _MINUS = "-−–"
@@ -130,7 +131,7 @@ def find_style(words: Any, least: float) -> NumberStyle | None:
     read, or where it is not certain how: "1,234" alone may be 1234 or 1.234, and numbers of two
     currencies are no numbers of one column.
     """
-    marks = pc.is_in(words, value_set=pa.array(MISSING_TEXTS))
+    marks = pc.is_in(words, value_set=texts_as_arrow(MISSING_TEXTS))
     words = words.filter(pc.invert(marks))
     if not len(words):
         return None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from biglp._core.arrays import as_arrow
 from biglp._core.errors import BadRowsError, LabelError, ParameterError
 from biglp._rows.format import LABEL_NAMES, LabelColumns, LabelPiece
 from biglp._rows.opening import InputFiles
@@ -84,8 +85,10 @@ class RowColumns:
                 first, last = np.searchsorted(wanted, [start, start + size])
                 if last > first:
                     read = table.read_part(piece, columns) if table.part_rows else piece
-                    read = take_rows(read, pa.array(wanted[first:last] - start))
-                    taken.append(read if isinstance(read, pa.Table) else pa.table(read))
+                    read = take_rows(read, as_arrow(wanted[first:last] - start))
+                    taken.append(
+                        read if isinstance(read, pa.Table) else pa.Table.from_batches([read])
+                    )
                 start += size
                 if last == len(wanted):
                     break
@@ -98,7 +101,7 @@ class RowColumns:
         if not taken:
             return pa.table({name: pa.array([], pa.null()) for name in columns})
         back = np.argsort(order, kind="stable")
-        return pa.concat_tables(taken).select(list(columns)).take(pa.array(back))
+        return pa.concat_tables(taken).select(list(columns)).take(as_arrow(back))
 
 
 @dataclass(frozen=True)

@@ -79,16 +79,13 @@ for command in (fit, predict, suggest, label, check, report, inspect, simulate, 
     app.command(cls=Command, epilog=EXIT_CODES)(command)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"biglp {__version__}")
-        raise typer.Exit
-
-
-@app.callback(epilog=EXIT_CODES)
+@app.callback(epilog=EXIT_CODES, invoke_without_command=True)
 def biglp(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", help="With --version: also loops, libraries and extras."),
     ] = False,
 ) -> None:
     """Label millions of rows from a handful of labels.
@@ -98,6 +95,13 @@ def biglp(
     [bold]biglp inspect[/bold] data.parquet --label-column y
     [bold]biglp fit[/bold] data.parquet --label-column y -o out/
     """
+    if version or verbose:
+        from biglp.cli import versions
+
+        typer.echo(versions.in_words() if verbose else f"biglp {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        context.fail("Missing command.")
 
 
 def main() -> None:

@@ -23,7 +23,9 @@ from biglp._compiled.packed_trees import Packed
 from biglp._core.arrays import Array, beside, namespace
 
 FEW = 10_000
-"""Rows up to which NumPy is done before anything is loaded or packed."""
+"""Rows up to which NumPy is done before scikit-learn's trees are loaded."""
+FEW_PACKED = 100
+"""Rows up to which NumPy is done before trees are packed."""
 
 
 @dataclass(eq=False)
@@ -51,7 +53,7 @@ class Walk:
         """
         self.asked += len(rows)
         totals = None
-        if max(expected, self.asked) > FEW and native.can_run():
+        if max(expected, self.asked) > FEW_PACKED and native.can_run():
             with self._lock:  # one thread packs
                 if self._packed is None:
                     self._packed = Packed.of(self, native.tree_tile()) or False
