@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from biglp._core.arrays import as_places
+from biglp._tables.kinds import as_places
 from biglp._tables import Median, Number, look_at_column
 
 N = 60

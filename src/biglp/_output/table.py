@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from biglp._core.arrays import as_arrow
 from biglp._files.local import atomic_write
 from biglp._output.sink import MAP, Answers, FileSink, NpySink
 
@@ -105,8 +104,12 @@ class TableSink(NpySink):
 
 def _as_arrow(column: np.ndarray) -> Any:
     """An Arrow column; of texts a few at a time are Python's, which take ten times the bytes."""
+    if column.dtype.kind in "iuf" and column.dtype.isnative and len(column):
+        # As they lie in memory: pyarrow's own way loads pandas wherever it is installed.
+        kind, held = pa.from_numpy_dtype(column.dtype), pa.py_buffer(np.ascontiguousarray(column))
+        return pa.Array.from_buffers(kind, len(column), [None, held])
     if column.dtype.kind != "U":
-        return as_arrow(column)
+        return pa.array(column)
     starts = range(0, len(column), TEXTS_AT_ONCE)
     pieces = (column[start : start + TEXTS_AT_ONCE].astype(object) for start in starts)
     return pa.chunked_array([pa.array(piece, pa.string()) for piece in pieces], pa.string())
