@@ -311,53 +311,10 @@ def check_finite(values: Array) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Columns of numbers from Arrow to NumPy and back, as they lie in memory.
+# Columns of NumPy as Arrow's, as they lie in memory.
 #
-# pyarrow's own ways, ``to_numpy``, ``pyarrow.array`` and ``to_pandas_dtype``, load
-# pandas wherever it is installed, which takes longer than a small fit.
-
-
-def as_numpy(column: Any) -> np.ndarray:
-    """Values of an Arrow array or chunked array; missing numbers as NaN."""
-    pa = sys.modules["pyarrow"]
-    chunked = isinstance(column, pa.ChunkedArray)
-    kind = column.type
-    plain = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    if not plain or not len(column):
-        found: np.ndarray = column.to_numpy(**({} if chunked else {"zero_copy_only": False}))
-        return found
-    parts = [_with_nan(part) for part in (column.chunks if chunked else [column]) if len(part)]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _with_nan(column: Any) -> np.ndarray:
-    values = _view(column)
-    if not column.null_count:
-        return values
-    with_nan = values.astype(values.dtype if values.dtype.kind == "f" else np.float64)
-    with_nan[~_known(column)] = np.nan
-    return with_nan
-
-
-def _known(column: Any) -> np.ndarray:
-    """Where an array with missing values has one."""
-    bits = np.unpackbits(np.frombuffer(column.buffers()[0], np.uint8), bitorder="little")
-    return np.asarray(bits[column.offset : column.offset + len(column)] == 1)
-
-
-def _view(column: Any) -> np.ndarray:
-    types, kind = sys.modules["pyarrow"].types, column.type
-    letter = "f" if types.is_floating(kind) else "u" if types.is_unsigned_integer(kind) else "i"
-    values = np.frombuffer(column.buffers()[1], f"{letter}{kind.bit_width // 8}")
-    return values[column.offset : column.offset + len(column)]
-
-
-def as_places(column: Any) -> np.ndarray:
-    """Whole numbers of an Arrow array, -1 where one is missing."""
-    if not len(column):
-        return np.empty(0, dtype=np.int64)
-    places = _view(column)
-    return np.where(_known(column), places, -1) if column.null_count else places
+# pyarrow's own ways, ``pyarrow.array`` and ``to_pandas_dtype``, load pandas wherever it is
+# installed, which takes longer than a small fit.
 
 
 def as_arrow(column: np.ndarray) -> Any:

@@ -70,10 +70,11 @@ class Settings:
     memory: int  # budget of this machine, in bytes
     sklearn: bool = False  # whether the interface has loaded scikit-learn, as the estimators have
 
-    @property
-    def place(self) -> Device:
-        """Where the arithmetic runs."""
-        return Device(self.graph.device, self.graph.gpu_memory, self.graph.precision)
+    place: Device = field(init=False)  # where the arithmetic runs
+
+    def __post_init__(self) -> None:
+        place = Device(self.graph.device, self.graph.gpu_memory, self.graph.precision)
+        object.__setattr__(self, "place", place)
 
     @classmethod
     def of(

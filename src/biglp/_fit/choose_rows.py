@@ -34,8 +34,8 @@ from biglp._fit.sample import SampleSpectrum, SpectralSample, clustered
 from biglp._graph.features import Features
 from biglp._graph.graph import Graph
 from biglp._labels.labels import Labels
-from biglp._learn.base import Predictor, part_of_labels
-from biglp._rows.source import row_noise, sample_indices
+from biglp._learn.base import Predictor, part_of_labels, sample_indices
+from biglp._rows.source import row_noise
 
 # --------------------------------------------------------------------------------------------------
 # What to label first, when there are no labels yet: typical rows that cover the clusters.

@@ -18,9 +18,8 @@ from biglp._fit.sample import DENSE_RANK, MAP_SAMPLE, ROWS_PER_GROUP, RowMap, cl
 from biglp._graph.graph import Graph
 from biglp._labels.doubts import LabelDoubts
 from biglp._labels.labels import Labels
-from biglp._learn.base import Predictor, part_of_labels
+from biglp._learn.base import Predictor, among, part_of_labels
 from biglp._rows import Source
-from biglp._rows.source import among
 
 # --------------------------------------------------------------------------------------------------
 # Rows of each class to look at: typical ones, doubtful ones, and labels that may be wrong.

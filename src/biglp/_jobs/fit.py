@@ -65,7 +65,8 @@ class FitJob(Job):
         settings, source, read = self.open_labelled(engine, run)
         pipeline = Pipeline(engine, settings, run)
         labels = pipeline.with_names(source, read.labels)
-        check_top(self.top, len(labels.classes))  # before anything is fitted
+        if self.top is not None:
+            check_top(self.top, len(labels.classes))  # before anything is fitted
         if engine.shares_memory:  # of several processes only the first one reads labels
             source.decoding_bytes = max(source.decoding_bytes, self.label_input.decoding_bytes)
         for suspicion in read.suspicions():

@@ -408,6 +408,7 @@ class Job(ABC):
 
         With ``map`` also for the positions of the rows.
         """
+        finished = bool(run.finished_blocks())
         path = stage = run.folder / STAGE
         if self.format != "npy":
             path = stage / f"labels{self.destination.ending or '.' + self.format}"
@@ -419,7 +420,6 @@ class Job(ABC):
             except ImportError as error:
                 raise without_pyarrow("map.parquet", error) from error
             sink = MapSink(sink, stage)
-        finished = bool(run.finished_blocks())
         if finished and not engine.once(sink.resumable):
             run.forget_blocks()
             finished = False

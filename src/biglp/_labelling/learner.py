@@ -26,10 +26,9 @@ from biglp._fit.update import learn, with_only
 from biglp._graph.graph import Graph
 from biglp._labels.doubts import find_doubts
 from biglp._labels.labels import Labels, labels_from_pairs
-from biglp._learn.base import LearnResult, Problem
+from biglp._learn.base import LearnResult, Problem, sample_indices
 from biglp._output import ArraySink
 from biglp._rows import PreparedRows, Source
-from biglp._rows.source import sample_indices
 
 # --------------------------------------------------------------------------------------------------
 # The rows that the labelling loop works on: a bounded number, in memory, with all labelled ones.

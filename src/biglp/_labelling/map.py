@@ -19,7 +19,7 @@ from biglp._core.arrays import Array, to_numpy
 from biglp._fit.choose_rows import uncertainty
 from biglp._fit.sample import RowMap
 from biglp._labelling.learner import Fit, Learner
-from biglp._rows.source import sample_indices
+from biglp._learn.base import sample_indices
 
 logger = logging.getLogger("biglp")
 

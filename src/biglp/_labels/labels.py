@@ -50,6 +50,8 @@ class Labels:
     n_columns: int = field(init=False)  # of Y: one for each class
     # Weight of the labels of each class: their number, where none has a weight.  (c,)
     counts: np.ndarray = field(init=False, repr=False)
+    # Labelled rows of each class, whatever they weigh.  (c,)
+    rows_each: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_classes", len(self.classes))
@@ -60,11 +62,8 @@ class Labels:
             weights = np.ones(len(self.rows)) if self.weights is None else self.weights
             counts = np.asarray(self.distribution.T @ weights)
         object.__setattr__(self, "counts", counts)
-
-    @property
-    def rows_each(self) -> np.ndarray:
-        """Labelled rows of each class, whatever they weigh.  (c,)."""
-        return np.bincount(self.codes, minlength=self.n_classes)
+        rows_each = np.bincount(self.codes, minlength=self.n_classes)
+        object.__setattr__(self, "rows_each", rows_each)
 
     @property
     def given(self) -> np.ndarray | None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from biglp._core.arrays import as_places
 from biglp._core.errors import BadRowsError, LabelError, LabelWarning, ParameterError
 from biglp._files.uri import INSIDE, split_inside
 from biglp._labels.labels import LabelsRead, labels_from_pairs
@@ -524,6 +523,8 @@ def distinct_values(column: Any) -> tuple[list[Any], np.ndarray]:
                 return values, (np.cumsum(present) - 1)[shifted]
         distinct, indices = np.unique(column, return_inverse=True)
         return distinct.tolist(), indices
+    from biglp._tables.kinds import as_places  # an Arrow column
+
     encoded = column.dictionary_encode()
     if hasattr(encoded, "combine_chunks"):
         encoded = encoded.combine_chunks()

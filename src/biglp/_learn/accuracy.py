@@ -42,8 +42,7 @@ from scipy.special import logit, softmax
 from biglp._core.arrays import Rows
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
-from biglp._learn.base import HeldOut
-from biglp._rows.source import sample_indices
+from biglp._learn.base import HeldOut, sample_indices
 
 GAP, SLOW = 0.13, 150.0
 FLOOR, NOISE, DISTANCE = 0.02, 0.6, 0.06

@@ -38,6 +38,21 @@ def part_of_labels(labels: AnyLabels, most: int, seed: int) -> AnyLabels:
     return labels.take(np.sort(order[:most]))
 
 
+def sample_indices(n_rows: int, size: int, seed: int) -> np.ndarray:
+    """Sorted indices of ``size`` distinct rows, without building a list of all of them."""
+    if size >= n_rows:
+        return np.arange(n_rows)
+    chosen = np.random.default_rng(seed).choice(n_rows, size=size, replace=False, shuffle=False)
+    return np.sort(chosen)
+
+
+def among(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Whether each row is one of those known, which increase; ``np.isin`` would copy them."""
+    if not len(known):
+        return np.zeros(len(rows), dtype=bool)
+    return np.asarray(known[np.minimum(np.searchsorted(known, rows), len(known) - 1)] == rows)
+
+
 @dataclass(frozen=True)
 class View:
     """One view of the rows, such as the columns of a table or an embedding of its texts."""

@@ -276,21 +276,6 @@ FETCH_BYTES, MOST_FETCHING = 2 << 20, 4
 """Rows that are fetched at once, and threads that fetch some, at most."""
 
 
-def sample_indices(n_rows: int, size: int, seed: int) -> np.ndarray:
-    """Sorted indices of ``size`` distinct rows, without building a list of all of them."""
-    if size >= n_rows:
-        return np.arange(n_rows)
-    chosen = np.random.default_rng(seed).choice(n_rows, size=size, replace=False, shuffle=False)
-    return np.sort(chosen)
-
-
-def among(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Whether each row is one of those known, which increase; ``np.isin`` would copy them."""
-    if not len(known):
-        return np.zeros(len(rows), dtype=bool)
-    return np.asarray(known[np.minimum(np.searchsorted(known, rows), len(known) - 1)] == rows)
-
-
 def take_rows(source: Source, indices: np.ndarray, n_threads: int = 1) -> Rows:
     """Rows by increasing numbers, by several threads where these are given.
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from biglp._core import Registry
-from biglp._core.arrays import Rows, as_numpy, texts_as_arrow
+from biglp._core.arrays import Rows, texts_as_arrow
 from biglp._tables.number_styles import NumberStyle
 from biglp._transforms.text_model import find_text_model, text_model
 
@@ -54,6 +54,52 @@ def missing_in(column: Any) -> int:
             return count + int(np.isnan(as_numbers(column.drop_null())).sum())
         count += int(pc.sum(pc.is_nan(column)).as_py() or 0)
     return count
+
+
+# pyarrow's own ways, ``to_numpy``, ``pyarrow.array`` and ``to_pandas_dtype``, load pandas wherever
+# it is installed, which takes longer than a small fit: numbers are taken as they lie in memory.
+
+
+def as_numpy(column: Any) -> np.ndarray:
+    """Values of an Arrow array or chunked array; missing numbers as NaN."""
+    chunked = isinstance(column, pa.ChunkedArray)
+    kind = column.type
+    plain = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    if not plain or not len(column):
+        found: np.ndarray = column.to_numpy(**({} if chunked else {"zero_copy_only": False}))
+        return found
+    parts = [_with_nan(part) for part in (column.chunks if chunked else [column]) if len(part)]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _with_nan(column: Any) -> np.ndarray:
+    values = _view(column)
+    if not column.null_count:
+        return values
+    with_nan = values.astype(values.dtype if values.dtype.kind == "f" else np.float64)
+    with_nan[~_known(column)] = np.nan
+    return with_nan
+
+
+def _known(column: Any) -> np.ndarray:
+    """Where an array with missing values has one."""
+    bits = np.unpackbits(np.frombuffer(column.buffers()[0], np.uint8), bitorder="little")
+    return np.asarray(bits[column.offset : column.offset + len(column)] == 1)
+
+
+def _view(column: Any) -> np.ndarray:
+    types, kind = pa.types, column.type
+    letter = "f" if types.is_floating(kind) else "u" if types.is_unsigned_integer(kind) else "i"
+    values = np.frombuffer(column.buffers()[1], f"{letter}{kind.bit_width // 8}")
+    return values[column.offset : column.offset + len(column)]
+
+
+def as_places(column: Any) -> np.ndarray:
+    """Whole numbers of an Arrow array, -1 where one is missing."""
+    if not len(column):
+        return np.empty(0, dtype=np.int64)
+    places = _view(column)
+    return np.where(_known(column), places, -1) if column.null_count else places
 
 
 DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}

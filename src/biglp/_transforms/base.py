@@ -113,9 +113,13 @@ class Chain:
     transforms: Sequence[RowTransform] = ()
     embeds: bool = field(init=False)
     unit: bool = field(init=False)
+    # Names of the views that rows have side by side; of one, that of the rows
+    views: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
         chain = self.transforms
+        views = list(getattr(chain[-1], "chains", ["rows"])) if chain else ["rows"]
+        object.__setattr__(self, "views", views)
         object.__setattr__(self, "embeds", any(transform.embeds for transform in chain))
         object.__setattr__(self, "unit", bool(chain) and chain[-1].unit)
 
@@ -159,13 +163,6 @@ class Chain:
         for transform in self.transforms:
             facts |= transform.describe()
         return facts
-
-    @property
-    def views(self) -> list[str]:
-        """Names of the views that rows have side by side; of one, that of the rows."""
-        return (
-            list(getattr(self.transforms[-1], "chains", ["rows"])) if self.transforms else ["rows"]
-        )
 
     @property
     def scaling(self) -> str:

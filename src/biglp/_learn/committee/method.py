@@ -19,14 +19,13 @@ from biglp._graph.views import views_of
 from biglp._labels.doubts import LOOKED_AT_BEFORE, PROBABLY, WRONG_BEFORE, LabelDoubts, find_doubts
 from biglp._labels.labels import Labels
 from biglp._learn.accuracy import ALARM, TINY, HeldOutLabels, estimate_accuracy, unseen_share
-from biglp._learn.base import SAMPLE, HeldOut, LearnResult, Method, Problem
+from biglp._learn.base import SAMPLE, HeldOut, LearnResult, Method, Problem, among
 from biglp._learn.committee import MEMBERS
 from biglp._learn.committee.answer import CommitteePredictor, WeightedModel, scaled_logits, widened
 from biglp._learn.committee.find_weights import Trained, find_weights
 from biglp._learn.committee.member import DECISIVE, PLENTY, TrainingSet, usual_size
 from biglp._learn.committee.starting_weights import STARTING_WEIGHTS
 from biglp._rows.prepared import KEPT_BYTES
-from biglp._rows.source import among
 from biglp._transforms.project import PROJECT_ABOVE
 
 IMAGINED_LABELS = 5.0
