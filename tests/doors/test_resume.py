@@ -18,6 +18,7 @@ from biglp._core import BadRowsError, LabelWarning, MemoryBudgetError, rows_per_
 from biglp._files import RunFolder, hold, lock_file, remove_held
 from biglp._fit import Pipeline
 from biglp._graph import AnswerSweep
+from biglp._version import __version__
 from cli_tools import Process, done, failed, label_slowly, run
 from clusters import eventually
 from row_files import write
@@ -299,3 +300,40 @@ def test_the_least_budget_is_known_to_python(rows):
     assert pickle.loads(pickle.dumps(refused.value)).least == least
     assert f"--memory {-(-least >> 20)}MB" in str(refused.value)
     model.set_params(memory=least).fit(values, shown)
+
+
+def test_clean_lists_and_removes_what_killed_runs_left(tmp_path):
+    def folder(name, header):
+        made = tmp_path / name / ".biglp-run"
+        made.mkdir(parents=True)
+        (made / "lock").touch()
+        (made / "run.json").write_text(json.dumps(header))
+        return made
+
+    version = {"biglp": __version__}
+    nothing, resumable, busy = (folder(name, version) for name in ("a", "b", "c"))
+    np.savez(resumable / "rows-gram.npz", gram=np.eye(2))
+    other = folder("d", {"biglp": "0.0.1"})
+    np.savez(other / "rows-gram.npz", gram=np.eye(2))
+    begun = tmp_path / "cache" / f"rows-{'0' * 16}.{'0' * 8}.part"
+    begun.mkdir(parents=True)
+    (begun / "rows.npy").write_bytes(bytes(2048))
+    mine = tmp_path / "c" / "labels.parquet"
+    mine.write_text("results")
+    (tmp_path / "cache" / "notes-2026").mkdir()
+    with lock_file(busy / "lock"):
+        said = done("clean", tmp_path).output
+        assert said.count("Would remove: ") == 3
+        assert "Kept: " in said
+        assert "3 things" in said
+        assert nothing.exists()
+        assert begun.exists()
+        assert done("clean", tmp_path, "--yes").output.count("Removed: ") == 3
+        assert [path.exists() for path in (nothing, resumable, busy, other, begun)] == [
+            *(False, True, True, False, False)
+        ]
+        done("clean", tmp_path, "--yes", "--all")
+        assert not resumable.exists()
+        assert busy.exists()
+    assert mine.exists()
+    assert (tmp_path / "cache" / "notes-2026").exists()

@@ -382,7 +382,14 @@ def temporary_folder(owner: object) -> Path:
 
 
 def remove_abandoned(place: Path) -> None:
-    """Remove temporary folders of processes that were killed before they could do it.
+    """Remove temporary folders of processes that were killed before they could do it."""
+    for folder in abandoned(place):
+        logger.info("removing %s, left behind by a run that was killed", folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def abandoned(place: Path) -> Iterator[Path]:
+    """Temporary folders of processes that were killed before they could remove them.
 
     A living process holds a lock on a file in its folder; the system releases it however the
     process ends. Young folders are left alone: theirs may not be locked yet.
@@ -394,11 +401,10 @@ def remove_abandoned(place: Path) -> None:
             if facts.st_uid != owner or time.time() - facts.st_mtime < YOUNG_SECONDS:
                 continue
             handle = open_handle(folder / IN_USE, os.O_RDWR)
-            abandoned = lock_handle(handle)
+            left = lock_handle(handle)
             os.close(handle)  # Windows removes no file that is open
-            if abandoned:
-                logger.info("removing %s, left behind by a run that was killed", folder)
-                shutil.rmtree(folder, ignore_errors=True)
+            if left:
+                yield folder
 
 
 def _remove_folder(folder: Path, lock: int, owner: int) -> None:

@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from biglp._version import __version__
 from biglp.cli.check import check
+from biglp.cli.clean import clean
 from biglp.cli.demo import demo
 from biglp.cli.errors import EXIT_CODES
 from biglp.cli.fit import fit
@@ -75,7 +76,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (fit, predict, suggest, label, check, report, inspect, simulate, demo):
+for command in (fit, predict, suggest, label, check, report, inspect, simulate, clean, demo):
     app.command(cls=Command, epilog=EXIT_CODES)(command)
 
 
