@@ -6,7 +6,9 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date, datetime
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +23,10 @@ from sklearn.datasets import dump_svmlight_file
 
 from array_files import KINDS, write
 from biglp import LowRankLabelPropagation
-from biglp._core import BadRowsError, ParameterError
+from biglp._core import BadRowsError, InputWarning, MissingExtraError, ParameterError
 from biglp._rows import InputFiles, PreparedRows, Source, as_source
 from biglp._transforms import Chain, Project
+from cli_tools import failed
 from helpers import blobs
 
 N_ROWS, N_FEATURES = 97, 5
@@ -288,3 +291,56 @@ def test_a_look_at_files_converts_nothing(tmp_path, monkeypatch):
     assert abs(csv.n_rows - 200_000) < 2000
     assert (svm.n_rows, InputFiles("sim:1e9x30").peek().n_rows) == (50, 10**9)
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.fixture
+def book(tmp_path, monkeypatch):
+    """A workbook, as python-calamine gives it: empty cells are texts, numbers are floats."""
+    day = date(2024, 5, 1)
+    sheets = {
+        "main": [
+            ["n", "price", "day", "kind", "", "mixed"],
+            [1.0, 0.5, day, "a", "", 3.0],
+            ["", "", "", "", "", ""],
+            [2.0, "", datetime(2024, 5, 2, 12), "b", "", "x"],
+        ],
+        "more": [["n"], [7.0], [8.0]],
+        "empty": [["n"]],
+    }
+    made = SimpleNamespace(
+        sheet_names=[*sheets],
+        get_sheet_by_name=lambda name: SimpleNamespace(to_python=lambda: sheets[name]),
+    )
+    opened = SimpleNamespace(CalamineWorkbook=SimpleNamespace(from_path=lambda file: made))
+    monkeypatch.setitem(sys.modules, "python_calamine", opened)
+    path = tmp_path / "book.xlsx"
+    path.write_bytes(b"")
+    return path
+
+
+def test_a_workbook_has_columns_of_one_type_each(book):
+    with pytest.warns(InputWarning, match=r"first of 3 sheets .*book.xlsx::more"):
+        rows = as_source(book, categorical="onehot", missing="mean")
+    assert rows.input_names == ("n", "price", "day", "kind", "mixed")
+    expected = [[1, 0.5, 19844, 1, 0, 1, 0], [2, 0.5, 19845.5, 0, 1, 0, 1]]
+    np.testing.assert_allclose(rows.read(0, 2), expected)
+    np.testing.assert_array_equal(as_source(f"{book}::more", drop=()).read(0, 2), [[7], [8]])
+    for sheet, message in (("empty", "has no rows below"), ("no", "it has main, more, empty")):
+        with pytest.raises(BadRowsError, match=message):
+            as_source(f"{book}::{sheet}")
+
+
+def test_a_workbook_without_a_reader_says_what_to_install(book, monkeypatch):
+    for reader in ("python_calamine", "pandas"):
+        monkeypatch.setitem(sys.modules, reader, None)
+    with pytest.raises(MissingExtraError, match=r"install python-calamine. Or save .* as CSV"):
+        as_source(book)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("a.png", "a row a picture"), ("a.txt", "--text"), ("a.docx", "--text")]
+)
+def test_pictures_and_documents_are_told_what_to_make_of_them(name, said, tmp_path):
+    (tmp_path / name).write_text("a")
+    for rows in (tmp_path / name, tmp_path):
+        assert said in failed(3, "fit", rows, "--label-column", "y", "-o", tmp_path / "out")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple
@@ -78,6 +78,7 @@ register("npy", "biglp._rows.arrayfiles:NPY", "shards", ".npy")
 register("Parquet", "biglp._tables.parquet:PARQUET", "table", ".parquet", ".pq", ".parq")
 register("Arrow", "biglp._tables.arrow:ARROW", "table", ".arrow", ".feather", ".ipc")
 register("CSV", "biglp._tables.delimited:DELIMITED", "table", ".csv", ".tsv", ".tab")
+register("Excel", "biglp._tables.excel:EXCEL", "table", ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 register("LIBSVM", "biglp._rows.libsvm:LIBSVM", "rows", ".libsvm", ".svm", ".svmlight", ".svml")
 register("npz", "biglp._rows.arrayfiles:NPZ", "shards", ".npz")
 register("JSONL", "biglp._tables.jsonlines:JSON_LINES", "table", ".jsonl", ".ndjson")
@@ -260,11 +261,7 @@ class Format:
 
     def open(self, files: Sequence[Any], options: ReadOptions) -> Source:
         """Open files as one source of rows."""
-        raise BadRowsError(
-            f"{files[0]}: files ending in {ending(files[0])!r} cannot be read"
-            f"{' several at a time' if len(files) > 1 else ''}; use {_rows_endings()}; or "
-            f"{', '.join(endings_of('table'))} (text may be packed as .gz or .bz2)."
-        )
+        raise unreadable(files)
 
     def peek(self, files: Sequence[Any], options: ReadOptions) -> FileFacts:
         """Say what files hold, without reading or converting their rows."""
@@ -300,6 +297,40 @@ class Format:
             f"{' several at a time' if len(files) > 1 else ''}; use {_rows_endings('labels')}; or "
             f"{', '.join(endings_of('table'))}."
         )
+
+
+INSTEAD = {
+    ".png .jpg .jpeg .gif .webp .bmp .tif .tiff .heic .avif": (
+        "pictures are no rows of numbers. Make one .npy array of them, a row a picture: its "
+        "pixels, all pictures of one size, or better an embedding by a model for pictures. The "
+        "pictures themselves can be shown while labelling: biglp label rows.npy --metadata "
+        "files.csv --images FOLDER, with their paths in a column of files.csv."
+    ),
+    ".txt .md .rst .html .htm .xml .eml .log .pdf .doc .docx .odt .rtf .tex": (
+        "documents are no rows of a table. Make a CSV or Parquet file of them, a line a "
+        "document, with its text in a column, and name that column with --text COLUMN (in Python "
+        "text=[COLUMN])."
+    ),
+}
+"""What to do with files that people have, by their endings."""
+
+
+def instead_of(endings: Iterable[str]) -> str | None:
+    """What to do with files of these endings; None where nothing is known."""
+    found = (advice for marks, advice in INSTEAD.items() if {*marks.split()} & {*endings})
+    return next(found, None)
+
+
+def unreadable(files: Sequence[str]) -> BadRowsError:
+    """Explain that there is no format of rows for these files."""
+    made = ending(files[0])
+    if advice := instead_of([made]):
+        return BadRowsError(f"{files[0]}: {advice}")
+    return BadRowsError(
+        f"{files[0]}: files ending in {made!r} cannot be read"
+        f"{' several at a time' if len(files) > 1 else ''}; use {_rows_endings()}; or "
+        f"{', '.join(endings_of('table'))} (text may be packed as .gz or .bz2)."
+    )
 
 
 def ending(path: str) -> str:

@@ -33,7 +33,16 @@ from biglp._files.lakes import inside_a_table, lake_of, live_files, refuse_parts
 from biglp._files.local import FileStamp
 from biglp._files.uri import StorePath, as_place, is_uri, no_such_file, plain_name, split_inside
 from biglp._rows.arrays import ArraySource, CsrSource, TensorSource, fill_missing
-from biglp._rows.format import FORMATS, LISTINGS, Format, ending, endings_of, without_pyarrow
+from biglp._rows.format import (
+    FORMATS,
+    LISTINGS,
+    Format,
+    ending,
+    endings_of,
+    instead_of,
+    unreadable,
+    without_pyarrow,
+)
 from biglp._rows.options import LAYOUT, ReadOptions
 from biglp._rows.source import Source, explained_reading
 
@@ -193,6 +202,9 @@ class InputFiles:
         self.is_table = bool(formats) and formats[0].holds == "table"
         can_read = bool(formats) and (formats[0].holds != "rows" or len(files) == 1)
         self.format_name = formats[0].name if can_read else None
+        known = formats and formats[0].holds != "labels"
+        if not (known or for_labels) and instead_of(endings):
+            raise unreadable(self.names)
 
     @classmethod
     def of(cls, paths: Any) -> InputFiles:
@@ -373,6 +385,8 @@ def _rows_among(names: Sequence[str], folder: str) -> list[str]:
             f"'{folder}/**/*{ending(shards[0])}'), and a table beside them with --metadata."
         )
     if not tables and not shards:
+        if advice := instead_of({ending(name) for name in names}):
+            raise BadRowsError(f"the folder {folder}: {advice}")
         endings = ", ".join((*endings_of("table"), *endings_of("shards")))
         raise BadRowsError(
             f"the folder {folder} holds no file that is a table; looked for {endings}."

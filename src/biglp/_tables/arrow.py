@@ -172,8 +172,8 @@ class FrameTable(TableFile):
     kind = "a data frame"
     part_word = "chunk"
 
-    def __init__(self, table: Any) -> None:
-        self.name = "data frame"
+    def __init__(self, table: Any, name: str = "data frame") -> None:
+        self.name = name
         self.stamp = None
         if table.num_rows == 0:
             raise BadRowsError(

@@ -15,6 +15,7 @@ EXTRAS = {
     "plot": ["matplotlib"],
     "hdf5": ["h5py"],
     "zarr": ["zarr"],
+    "text": ["tokenizers", "biglp-text-en"],
     "lake": ["deltalake", "pyiceberg"],
     "label": ["starlette", "uvicorn"],
 }
