@@ -62,9 +62,9 @@ def test_what_it_does_not_offer_is_refused(toy, tmp_path):
         read_labels(path, 400)
     with pytest.raises(BadRowsError, match=r"'\.toy' cannot be read several at a time"):
         as_source([path, path])
-    (tmp_path / "x.doc").touch()
+    (tmp_path / "x.xyz").touch()
     with pytest.raises(BadRowsError, match=r"use \.npy, .*\.toy \(one file\)"):
-        as_source(tmp_path / "x.doc")
+        as_source(tmp_path / "x.xyz")
     unregister("toy")
     with pytest.raises(BadRowsError, match=r"files ending in '\.toy' cannot be read"):
         as_source(path)
