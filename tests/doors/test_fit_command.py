@@ -320,3 +320,12 @@ def test_one_look_and_one_open_table_serve_a_whole_run(here, monkeypatch, ending
         opened.clear()
         done(*command)
         assert named.count(path) == len(opened) == 1, command
+
+
+@pytest.mark.parametrize("named", [("--id-column", "id"), ()])
+def test_a_table_of_ids_alone_has_nothing_to_learn_from(here, named):
+    Path("ids.csv").write_text("id\n" + "".join(f"P{row}\n" for row in range(30)))
+    Path("labels.csv").write_text("row,label\n0,a\n1,b\n")
+    given = ("ids.csv", "--labels", "labels.csv", *named)
+    for command in (("fit", *given, "-o", "out"), ("label", *given, "--no-browser")):
+        assert "ids.csv has no column that can be a feature" in failed(3, *command)

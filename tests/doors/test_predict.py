@@ -148,6 +148,7 @@ def test_tables_that_are_not_as_the_first_was(fitted, here, case, door):
         getattr(frame, f"to_{door}")(f"new.{door}", index=False)
         options = ["--strict"] * strict + ["--probabilities", "--overwrite", "--no-progress"]
         ended = done("predict", model, f"new.{door}", "-o", "found.npy", *options)
+        assert ("does not know 'more'; left out" in ended.stdout) == ("more" in frame)
         return np.load("found.probabilities.npy"), " ".join(ended.stderr.split())
 
     answers, said = found(change(usual))

@@ -19,7 +19,7 @@ from biglp._rows.options import ReadOptions
 from biglp._rows.source import Encoding, some
 from biglp._rows.written_numbers import MISSING_TEXTS
 from biglp._tables.detect_kinds import LEAST_ROWS, NUMBERS, first_rows
-from biglp._tables.kinds import ISO, Column, Date, Number, content_of, text
+from biglp._tables.kinds import ISO, Column, Date, Number, content_of, date_format, text
 from biglp._tables.number_styles import find_style
 from biglp._tables.table import PartitionedTable, TableFile, shortened, stream
 
@@ -138,7 +138,7 @@ def reads_text(known: Encoding, name: str, files: Sequence[TableFile]) -> Encodi
     words = text(first_rows(files, [name])[0].column(name)).drop_null().combine_chunks()
     words = words.filter(pc.invert(pc.is_in(words, pa.array(MISSING_TEXTS))))
     if isinstance(column, Date):
-        column = replace(column, format=column.format or ISO)
+        column = replace(column, format=column.format or date_format(words.unique()) or ISO)
     elif not column.texts:
         column = replace(column, texts=True)
         style = find_style(words, NUMBERS)
@@ -155,12 +155,22 @@ def reads_text(known: Encoding, name: str, files: Sequence[TableFile]) -> Encodi
     return replace(known, columns=columns)
 
 
+def unknown_columns(files: Sequence[TableFile], options: ReadOptions) -> list[str]:
+    """Columns of new rows that the model does not know, and that nobody leaves out."""
+    known = options.encoding
+    if known is None or known.columns is None:
+        return []
+    meant = {*known.names, *known.left_out, *options.drop, options.label_column}
+    return [name for name in files[0].schema.names if name not in meant]
+
+
 def tell_gaps(
     files: Sequence[TableFile], encoding: Encoding, options: ReadOptions
 ) -> tuple[str, ...]:
     """Warn of columns that new rows lack, and of texts in them that are no numbers or dates.
 
-    The answer are notes on such texts in columns where training rows had no value either.
+    The answer are notes: on such texts in columns where training rows had no value either, and on
+    columns that the model does not know.
     """
     if options.strict:
         return ()
@@ -196,7 +206,10 @@ def tell_gaps(
         told.append(f"{files[0].name}: {'; '.join(notes)}. {end}")
     for note in told:
         warn_caller(note, InputWarning)
-    return (f"{files[0].name}: {'; '.join(usual)}. {end}",) if usual else ()
+    told = [f"{files[0].name}: {'; '.join(usual)}. {end}"] if usual else []
+    if more := unknown_columns(files, options):
+        told.append(f"{files[0].name}: the model does not know {some(more)}; left out.")
+    return tuple(told)
 
 
 def refuse_gaps(files: Sequence[TableFile], encoding: Encoding, options: ReadOptions) -> None:
@@ -206,10 +219,8 @@ def refuse_gaps(files: Sequence[TableFile], encoding: Encoding, options: ReadOpt
     name, known, notes = files[0].name, options.encoding, list[str]()
     if known is None:
         notes += [f"{column!r} is left out ({why})" for column, why in encoding.left_out.items()]
-    else:
-        meant = {*known.names, *known.left_out, *options.drop, options.label_column}
-        more = [column for column in files[0].schema.names if column not in meant]
-        notes += [f"the model does not know {some(more)}"] if known.columns and more else []
+    elif more := unknown_columns(files, options):
+        notes.append(f"the model does not know {some(more)}")
     for gaps in count_gaps(files, encoding.columns or ()):
         notes += gaps.told()
     if notes:
