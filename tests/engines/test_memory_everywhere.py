@@ -7,12 +7,15 @@ caller's and not counted.
 """
 
 import json
+import re
+import shlex
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from cli_tools import watched
+from cli_tools import failed, watched
 
 MB = 1 << 20
 ROWS, FEATURES = 100_000, 40
@@ -50,3 +53,20 @@ def test_memory_is_kept(tmp_path, engine, method, rows, features):
     done = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
     assert done["rows"] == rows
     assert peak - done["given_bytes"] <= done["least"] * MB
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(("options", "most"), [([], 230), (["--factor", "nystrom"], 150)])
+def test_small_tables_are_refused_for_little(tmp_path, options, most):
+    rows = np.random.default_rng(0).normal(size=(3000, 10)).round(3)
+    names = [f"class {i % 3}" if i < 60 else "" for i in range(len(rows))]
+    lines = [",".join([*map(str, row), name]) for row, name in zip(rows, names, strict=True)]
+    data = tmp_path / "rows.csv"
+    data.write_text("\n".join([",".join([*"abcdefghij", "y"]), *lines]))
+    words = ["fit", data, "--label-column", "y", "-o", tmp_path / "out", "-q", "--memory"]
+    least = int(re.search(r"--memory (\d+)MB", failed(4, *words, "20MB", *options))[1])
+    assert least <= most
+    program = [sys.executable, "-m", "biglp", *words, f"{least}MB", *options]
+    done, peak = watched("sh", "-c", f"{shlex.join(map(str, program))} && echo '{{}}'")
+    assert done == {}
+    assert peak <= least * MB

@@ -19,7 +19,9 @@ import numpy as np
 from biglp._algebra.systems import (
     COLUMNS_AT_ONCE,
     DENSE_ROWS_AT_ONCE,
+    FACTOR_RANK,
     KEPT_FACTORS,
+    MOST_LABELLED,
     MOST_SOLVED,
     is_factored,
     is_sparse_rank,
@@ -151,27 +153,38 @@ class AnchorFactor(LandmarkFactor):
         return Cost(row=row, block=int(size.dtype.itemsize * cells))
 
     @classmethod
+    def solving_bytes(cls, settings: GraphSettings, size: Size) -> int:
+        rank, classes = size.rank, size.n_classes
+        nearest = int(settings.factor_params.get("n_nearest", NEAREST))
+        half = 2 * 8 * rank * (DENSE_ROWS_AT_ONCE + classes)
+        if not is_sparse_rank(rank, size.n_labelled):
+            if rank < FACTOR_RANK:
+                return super().solving_bytes(settings, size)
+            # Sums, the factors that are kept and one that is made; with labels of two thirds of r
+            # rows, the inverse of a factor. Labelled rows are sparse, and few at a time are not.
+            learnt = min(size.n_labelled, MOST_LABELLED)
+            squares = 2 + KEPT_FACTORS + (3 * learnt > 2 * rank)
+            return 8 * squares * rank**2 + half + 8 * learnt * (8 * nearest + 6 * classes)
+        # A row ties each of its landmarks to the others; rows share most of these cells.
+        cells = min(rank**2, rank + nearest * (nearest - 1) * size.n_rows, CELLS * rank)
+        # Labelled rows are sparse too, and solved for a few at a time.
+        chosen = 8 * MOST_SOLVED * (8 * nearest + 6 * classes)
+        solved = 8 * 8 * rank * (COLUMNS_AT_ONCE + classes)
+        table = 8 * rank**2 if rank <= TABLE_WIDTH else 0
+        needed = CELL_BYTES * cells + table + chosen + solved
+        if is_factored(rank, size.n_labelled, classes, cells):
+            # The sums are done by then, and of a cell only its number and place are left.
+            return max(needed, KEPT_FACTORS * (8 * rank**2 + half) + 16 * cells + chosen)
+        return needed
+
+    @classmethod
     def cost(cls, settings: GraphSettings, size: Size) -> Cost:
         """Sparse features, and with thousands of landmarks sparse sums."""
-        cost = super().cost(settings, size)
+        cost, rank = super().cost(settings, size), size.rank
         nearest = int(settings.factor_params.get("n_nearest", NEAREST))
-        rank, fixed = size.rank, cost.fixed
-        if is_sparse_rank(rank, size.n_labelled):
-            # A row ties each of its landmarks to the others; rows share most of these cells.
-            cells = min(rank**2, rank + nearest * (nearest - 1) * size.n_rows, CELLS * rank)
-            # Labelled rows are sparse too, and solved for a few at a time.
-            chosen = 8 * MOST_SOLVED * (8 * nearest + 6 * size.n_classes)
-            solved = 8 * 8 * rank * (COLUMNS_AT_ONCE + size.n_classes)
-            table = 8 * rank**2 if rank <= TABLE_WIDTH else 0
-            fixed = CELL_BYTES * cells + table + chosen + solved
-            if is_factored(rank, size.n_labelled, size.n_classes, cells):
-                # The sums are done by then, and of a cell only its number and place are left.
-                half = 2 * 8 * rank * (DENSE_ROWS_AT_ONCE + size.n_classes)
-                fixed = max(fixed, KEPT_FACTORS * (8 * rank**2 + half) + 16 * cells + chosen)
         index = np.min_scalar_type(rank - 1).itemsize if settings.device == "cpu" else 4
         sweep = SWEEP_ENTRY * size.n_rows * nearest**2
         return cost._replace(
-            fixed=fixed,
             sums_row=16 * nearest**2,
             gpu=cost.gpu + PAIR_BYTES * nearest**2 * min(ROWS_AT_ONCE, size.n_rows),
             stored_row=nearest * (size.dtype.itemsize + index),

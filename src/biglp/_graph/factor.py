@@ -99,12 +99,17 @@ class Factor(FeatureMap):
         return min(settings.n_landmarks or usual, n_rows)
 
     @classmethod
+    def solving_bytes(cls, settings: GraphSettings, size: Size) -> int:
+        """What sums and the system that is solved take: r × r numbers, and labelled rows."""
+        learnt = min(size.n_labelled, MOST_LABELLED)
+        return 8 * (8 * size.rank**2 + learnt * (4 * size.rank + 10 * size.n_classes))
+
+    @classmethod
     def cost(cls, settings: GraphSettings, size: Size) -> Cost:
         """What a graph with this factor takes."""
         sweep_cost, pair = cls.sweep_cost(size, settings.device), pair_seconds(size.width)
         rank, a_row, n_rows = size.rank, int(size.row_bytes), size.n_rows
         square = 8 * rank**2
-        chosen = 8 * min(size.n_labelled, MOST_LABELLED) * (4 * rank + 10 * size.n_classes)
         # The sample behind scaling and bandwidth, before and after scaling.
         fitting = 2 * min(SAMPLE_ROWS * a_row, max(SAMPLE_BYTES, 100 * a_row), n_rows * a_row)
         if cls.n_landmarks_counts:
@@ -123,7 +128,7 @@ class Factor(FeatureMap):
         return sweep_cost._replace(
             libraries=TORCH if settings.device != "cpu" else {},
             fitting=fitting,
-            fixed=8 * square + chosen + kept,
+            fixed=cls.solving_bytes(settings, size) + kept,
             sums=square,
             stored_row=rank * size.dtype.itemsize,
             gpu=3 * square,

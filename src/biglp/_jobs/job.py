@@ -73,8 +73,10 @@ from biglp._version import __version__
 FORMATS = ("auto", "npy", "parquet", "csv", "jsonl")
 STDIN_FOLDER, STDOUT_FOLDER = "biglp-stdin-", "biglp-stdout-"
 """How temporary folders begin for rows from standard input, and for answers to standard output."""
-LIKELY: dict[str, Any] = {"n_classes": 10, "n_labelled": 1000, "dtype": np.dtype(np.float64)}
-"""What is named when a budget is refused before labels were read: enough for usual ones."""
+LIKELY: dict[str, Any] = {"n_classes": 10, "dtype": np.dtype(np.float64)}
+LIKELY_LABELS, LIKELY_SHARE = 1000, 10
+"""What is named when a budget is refused before labels were read: enough for usual ones, of which
+a tenth of few rows is labelled."""
 
 
 @dataclass(frozen=True)
@@ -446,7 +448,9 @@ class Job(ABC):
                 # The least that it can be: nobody has looked into it, or at its labels.
                 dtype = np.dtype(np.float32)
                 least = Size(facts.n_rows, width, 2, 2, float(width), dtype, decoding)
-                plan_fit(settings, least, engine, likely=replace(least, **LIKELY))
+                labelled = min(LIKELY_LABELS, max(facts.n_rows // LIKELY_SHARE, 2))
+                likely = replace(least, n_labelled=labelled, **LIKELY)
+                plan_fit(settings, least, engine, likely=likely)
             return settings
 
         settings = engine.once(check)  # one budget for all: it decides the cut into blocks

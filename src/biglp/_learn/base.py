@@ -186,6 +186,10 @@ class LearnResult:
     held_out: HeldOut | None = None  # none where the method holds no labels out
 
 
+EIGENVECTORS = 3
+"""r × r numbers that all eigenvectors take besides the sums, with what LAPACK finds them in."""
+
+
 class Method(ABC):
     """A way to learn an answer."""
 
@@ -204,7 +208,9 @@ class Method(ABC):
     @classmethod
     def cost(cls, size: Size) -> Cost:
         """What the method takes beyond the graph."""
-        return Cost(seconds={"learning": 0.2})
+        # With more labels than landmarks all eigenvectors are quicker than a factor for each α.
+        squares = EIGENVECTORS if size.n_labelled > size.rank else 0
+        return Cost(fixed=squares * 8 * size.rank**2, seconds={"learning": 0.2})
 
     @classmethod
     @abstractmethod

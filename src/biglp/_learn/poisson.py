@@ -20,8 +20,9 @@ from biglp._algebra.spreading import (
 from biglp._algebra.systems import DENSE_RANK, Spectrum, is_sparse_rank
 from biglp._core.errors import ParameterError
 from biglp._core.settings import AnswerSettings
+from biglp._core.size import Cost, Size
 from biglp._labels.labels import Labels
-from biglp._learn.base import LearnResult, Method, Problem
+from biglp._learn.base import EIGENVECTORS, LearnResult, Method, Problem
 from biglp._learn.spreading import (
     DEFAULT_PRIOR_POWER,
     PRIOR_POWERS,
@@ -46,6 +47,10 @@ class PoissonMethod(Method):
                 f"of {rank:,}; use at most {DENSE_RANK:,} landmarks (n_landmarks), or "
                 "filter='spreading'."
             )
+
+    @classmethod
+    def cost(cls, size: Size) -> Cost:
+        return super().cost(size)._replace(fixed=EIGENVECTORS * 8 * size.rank**2)
 
     @classmethod
     def learn(cls, problem: Problem[Labels]) -> LearnResult:

@@ -248,8 +248,12 @@ def explain_bad_rows(source: Source) -> NoReturn:
 # What decoding an input takes of memory, measured.
 
 
+LIBRARY_BYTES = 58 << 20
+"""pyarrow, and pandas, which it loads where that is installed."""
 DECODED_BYTES = 72 << 20
-"""pyarrow, and what its allocator keeps after a table was decoded."""
+"""The same with the most that its allocator keeps after a table was decoded."""
+KEPT_COPIES = 16
+"""Of a small table the allocator keeps that often its numbers: texts, columns and rows."""
 COLUMN_BYTES = 800 << 10
 """What decoding holds of each column of a table."""
 SPARSE_BYTES = 160 << 20
@@ -261,7 +265,9 @@ def table_bytes(n_rows: int, n_columns: int, page_bytes: int = 0) -> int:
 
     ``page_bytes`` is what the file's format makes decoding hold of each column besides.
     """
-    return DECODED_BYTES + (min(COLUMN_BYTES, 64 * n_rows) + page_bytes) * n_columns
+    kept = LIBRARY_BYTES + KEPT_COPIES * 8 * n_rows * n_columns
+    of_columns = (min(COLUMN_BYTES, 64 * n_rows) + page_bytes) * n_columns
+    return min(kept, DECODED_BYTES) + of_columns
 
 
 # --------------------------------------------------------------------------------------------------

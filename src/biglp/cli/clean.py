@@ -30,8 +30,9 @@ def clean(
     [bold]biglp clean[/bold] out/
     [bold]biglp clean[/bold] out/ --yes
     """
+    from biglp._core.memory import format_bytes
     from biglp._jobs.clean import find_leftovers
-    from biglp.cli.console import escape, format_bytes, results_console
+    from biglp.cli.console import escape, results_console
 
     console = results_console()
     found = find_leftovers(folder)

@@ -20,10 +20,11 @@ import numpy as np
 from scipy import sparse
 
 from biglp._algebra.systems import MOST_LABELLED
+from biglp._compiled import native
 from biglp._core.arrays import Array, Rows, is_torch, namespace
-from biglp._core.size import DEFAULT_EFFORT, EFFORTS, TREE_STEP, Cost, Size
+from biglp._core.size import DEFAULT_EFFORT, EFFORTS, SKLEARN, TREE_STEP, Cost, Size
 from biglp._learn.committee.member import Member, MemberFit, MemberModel, TrainingSet
-from biglp._learn.committee.trees import Walk, means_on_device, rounded_down, rounded_up
+from biglp._learn.committee.trees import FEW, Walk, means_on_device, rounded_down, rounded_up
 from biglp._transforms.project import PROJECT_ABOVE
 
 # --------------------------------------------------------------------------------------------------
@@ -372,7 +373,10 @@ class ForestMember(Member):
         if few or needed > MOST_BYTES:
             return Cost()
         seconds = {"labels": TREE_STEP * USUAL_DEPTH * trees * size.n_rows}
-        return Cost(fixed=needed, seconds=seconds)
+        learnt = min(size.n_labelled, MOST_LABELLED)
+        together = learnt * int(np.sqrt(size.n_features)) <= SIDE_BY_SIDE
+        ours = together and (native.can_run() or size.n_rows <= FEW)
+        return Cost(libraries={} if ours else SKLEARN, fixed=needed, seconds=seconds)
 
     def learn(self, evidence: TrainingSet) -> MemberFit:
         """Grow the trees; each says what it thinks of the rows it did not see."""
