@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from biglp._tables.kinds import as_places
 from biglp._tables import Median, Number, look_at_column
+from biglp._tables.kinds import as_places
 
 N = 60
 
