@@ -237,7 +237,7 @@ def test_how_many_rows_are_right_stands_beside_the_simplest_answer(here):
     said = printed("fit", *arguments, "-o", "out")
     found = summary()["settings"]["estimated_accuracy"]
     low, high = (round(100 * share) for share in found["interval"])
-    assert f"About {found['accuracy']:.0%} of the unlabelled rows are right" in said
+    assert f"About {100 * found['accuracy']:.0f} % of the unlabelled rows are right" in said
     assert f"interval {low} to {high}); always saying 0 would be {found['base_rate']:.0%}" in said
     assert "50 more labels would add about" in said
     assert 0.75 < found["base_rate"] < 0.85
@@ -303,6 +303,10 @@ def test_predict_tells_drift(here):
     assert (drift["rows"], drift["far_rows"]) == (300, 1)
     assert "33% have unknown categories in 'plan' ('gold')" in said
     assert "33% have no value in 'plan', where 0% had none" in said
+    few = frame[:7].astype({"size": float})
+    few.loc[3, "size"] = np.nan  # one cell of seven rows may be chance
+    few.to_csv("few.csv", index=False)
+    assert "have no value in 'size'" not in done("predict", "out", "few.csv", "-o", "few").stderr
 
 
 @pytest.mark.parametrize(("header", "own"), [("key,y", "k"), ("y", "")])
