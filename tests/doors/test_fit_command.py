@@ -220,6 +220,34 @@ def test_labels_cannot_speak_to_the_terminal(here):
         assert not {"\x1b", "\x07", "\u202e"} & {*said}
 
 
+def test_predict_tells_drift(here):
+    frame, topic = articles()
+    frame["label"] = some_labels(topic, 40)
+    frame.to_parquet("x.parquet")
+    done("fit", "x.parquet", "--label-column", "label", "-o", "out", "-q")
+    done("predict", "out/model.biglp", "x.parquet", "-o", "same", "-q")
+    drift = summary("same")["drift"]
+    assert drift["columns"] == {}
+    assert drift["far_rows"] < 0.1
+    new = frame[["plan", "size"]].copy()  # another order, and a column less that is not used
+    new.loc[:99, "plan"] = "gold"
+    new.loc[100:199, "plan"] = None
+    new["size"] += 100
+    new.to_csv("new.csv", index=False)
+    said = done("predict", "out/model.biglp", "new.csv", "-o", "new").stderr
+    drift = summary("new")["drift"]
+    third = {"unknown": 0.333333, "examples": ["gold"], "missing": 0.333333, "missing_before": 0.0}
+    assert drift["columns"]["plan"] == third
+    assert drift["columns"]["size"]["outside"] == 1
+    assert (drift["rows"], drift["far_rows"]) == (300, 1)
+    assert "33% have unknown categories in 'plan' ('gold')" in said
+    assert "33% have no value in 'plan', where 0% had none" in said
+    few = frame[:7].astype({"size": float})
+    few.loc[3, "size"] = np.nan  # one cell of seven rows may be chance
+    few.to_csv("few.csv", index=False)
+    assert "have no value in 'size'" not in done("predict", "out", "few.csv", "-o", "few").stderr
+
+
 @pytest.mark.parametrize(("header", "own"), [("key,y", "k"), ("y", "")])
 def test_a_table_without_a_feature_is_refused_alike_everywhere(here, header, own):
     ids = header.startswith("key")

@@ -55,6 +55,8 @@ MOST_OUTSIDE = 0.05
 MOST_UNKNOWN = 0.05
 MORE_MISSING = 0.1
 """Shares of rows from which on the user is warned; ``MORE_MISSING`` than in the training rows."""
+CHANCE = 2.33
+"""Standard deviations that a share of a few rows goes beyond by chance once in a hundred times."""
 FEWEST_ROWS = 20
 """Rows below which shares say nothing, and nothing is said in Python, where few are often given."""
 NAMED = 5
@@ -117,15 +119,21 @@ def drift_of(graph: Graph, source: Source, report: Mapping[str, Any]) -> dict[st
 
 def drift_warnings(drift: dict[str, Any], whole: str = "") -> list[BigLPWarning]:
     """Warn where new rows are unlike the training rows; ``whole`` says where all figures are."""
-    notes = []
+    notes, n_rows = [], drift.get("rows", 0)
+
+    def is_more(share: float, most: float) -> bool:
+        """Whether a share of the new rows is above ``most`` by more than chance brings it."""
+        return n_rows * (share - most) > CHANCE * np.sqrt(n_rows * most * (1.0 - most))
+
     for name, facts in drift.get("columns", {}).items():
-        if facts.get("unknown", 0.0) > MOST_UNKNOWN:
+        if is_more(facts.get("unknown", 0.0), MOST_UNKNOWN):
             examples = ", ".join(map(repr, facts["examples"]))
             notes.append(f"{facts['unknown']:.0%} have unknown categories in {name!r} ({examples})")
-        if facts.get("outside", 0.0) > MOST_OUTSIDE:
+        if is_more(facts.get("outside", 0.0), MOST_OUTSIDE):
             reach = f"{facts['low']:.6g} to {facts['high']:.6g}"
             notes.append(f"{facts['outside']:.0%} are outside the range of {name!r} ({reach})")
-        if facts.get("missing", 0.0) > facts.get("missing_before", 0.0) + MORE_MISSING:
+        usual = min(facts.get("missing_before", 0.0) + MORE_MISSING, 1.0)
+        if is_more(facts.get("missing", 0.0), usual):
             before = f"{facts['missing_before']:.0%}"
             notes.append(
                 f"{facts['missing']:.0%} have no value in {name!r}, where {before} had none"

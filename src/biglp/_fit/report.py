@@ -111,9 +111,9 @@ def about_evidence(report: Mapping[str, Any]) -> list[str]:
         gains = (following["gain"], *following["range"])
         likely, least, most = (f"{round(100 * share, 1):g}" for share in gains)
         lines = [
-            f"About {estimate['accuracy']:.0%} of the unlabelled rows are right (90 % interval "
-            f"{low} to {high}); always saying {estimate['largest_class']} would be "
-            f"{estimate['base_rate']:.0%}",
+            f"About {100 * estimate['accuracy']:.0f} % of the unlabelled rows are right (90 % "
+            f"interval {low} to {high}); always saying {estimate['largest_class']} would be "
+            f"{100 * estimate['base_rate']:.0f} %",
             f"{following['labels']} more labels would add about {likely} "
             f"{'point' if likely == '1' else 'points'} ({least} to {most})",
         ]

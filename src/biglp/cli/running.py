@@ -110,7 +110,7 @@ def show_summary(summary: dict[str, Any]) -> None:
 
     # Rows of each class; the largest classes where there are many.
     counts, given = summary["found"], summary.get("given")
-    right = ("labels given", "rows found", "share")
+    right = ("labels given", "rows predicted", "share")
     table = plain_table("class", *(right if given is not None else right[1:]), right=right)
     many = len(counts) > MOST_CLASSES
     names = sorted(counts, key=lambda name: -counts[name]) if many else list(counts)
