@@ -19,6 +19,7 @@ from biglp._fit import Pipeline
 from biglp._rows import InputFiles
 from cli_tools import done, failed, run
 from helpers import blobs, soft_problem
+from made_tables import articles, some_labels
 from row_files import FEATURES, ROWS, found_labels, write
 
 OTHERS = ("model.biglp", "report.html", "summary.json")
