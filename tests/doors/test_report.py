@@ -130,7 +130,8 @@ def test_it_prints_as_a_few_lines(fitted):
     lines = text.splitlines()
     assert 3 <= len(lines) <= 9
     assert lines[0].startswith("400 rows, 24 labels: anchors, ")
-    assert f"About {report['estimated_accuracy']['accuracy']:.0%} of the unlabelled" in lines[1]
+    share = 100 * report["estimated_accuracy"]["accuracy"]
+    assert f"About {share:.0f} % of the unlabelled" in lines[1]
     assert "{" not in text
     X, y, _ = blobs(n=150, labelled=30)
     assert "of held-out labels found" in str(model(alpha="auto").fit(X, y).report_)

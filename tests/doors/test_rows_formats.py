@@ -206,9 +206,9 @@ def test_paths_that_are_no_tables(tmp_path, monkeypatch):
     ):
         with pytest.raises(BadRowsError, match=message):
             as_source(f"{tmp_path}/{named}")
-    (tmp_path / "x.doc").touch()
-    with pytest.raises(BadRowsError, match=r"files ending in '\.doc' cannot be read.*\.parquet"):
-        as_source(tmp_path / "x.doc")
+    (tmp_path / "x.xyz").touch()
+    with pytest.raises(BadRowsError, match=r"files ending in '\.xyz' cannot be read.*\.parquet"):
+        as_source(tmp_path / "x.xyz")
     path = tmp_path / "x.npy"
     np.save(path, np.arange(5))
     with pytest.raises(BadRowsError, match="two-dimensional"):

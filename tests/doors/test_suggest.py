@@ -189,7 +189,8 @@ def read_json(name):
 
 
 def rows_shown(*command):
-    return [int(line.split()[0]) for line in done("suggest", *command).stdout.splitlines()[2:]]
+    firsts = (line.split() for line in done("suggest", *command).stdout.splitlines()[2:])
+    return [int(words[0]) for words in firsts if words and words[0].isdecimal()]
 
 
 @pytest.fixture

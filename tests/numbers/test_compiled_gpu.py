@@ -42,7 +42,7 @@ def kernels(monkeypatch):
         return plain(key, rows, shapes[:1], *others)
 
     for name in ("answer", "gaussian", "gram", "nearest"):
-        monkeypatch.setattr(f"biglp._compiled.gpu.{name}.launched", in_one_shape)
+        monkeypatch.setattr(f"biglp._compiled.gpu.{name}_kernel.launched", in_one_shape)
 
 
 def plain(monkeypatch):

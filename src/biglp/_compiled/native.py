@@ -161,7 +161,8 @@ def nearest(rows: np.ndarray, searched: Panels, count: int) -> tuple[np.ndarray,
     """
     dtype, n_rows = searched.landmarks.dtype, len(rows)
     n_panels, m, width = searched.landmarks.shape
-    assert rows.shape[1] == m
+    if rows.shape[1] != m:  # of a damaged model
+        raise ValueError(f"rows of {rows.shape[1]} features, and landmarks of {m}")
     group = GROUP_VECTORS * lanes(dtype)
     if n_rows < group:
         longer = np.zeros((group, m), dtype)
@@ -250,7 +251,8 @@ def multiplied(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Features of a block by one table, and their column sums, as :func:`features`."""
     dtype, (n_rows, m) = by.landmarks.dtype, rows.shape
-    assert -(-m // TERMS) == by.landmarks.shape[1]
+    if -(-m // TERMS) != by.landmarks.shape[1]:  # of a damaged model
+        raise ValueError(f"rows of {m} features, and landmarks of others")
     if n_rows < ROWS or m < TERMS:
         longer = np.zeros((max(n_rows, ROWS), max(m, TERMS)), dtype)
         longer[:n_rows, :m] = rows
