@@ -77,6 +77,8 @@ DEFAULT_EFFORT = "balanced"
 
 # --------------------------------------------------------------------------------------------------
 
+OPTIMIZE = MappingProxyType({"scipy.optimize": 12 << 20})
+"""What finds the weights of a committee, and its straight lines."""
 SKLEARN = MappingProxyType({"scikit-learn": 80 << 20})
 """What scikit-learn takes: the committee loads it, and an estimator has loaded it already."""
 TORCH = MappingProxyType({"torch": 140 << 20})

@@ -12,7 +12,7 @@ from biglp._algebra.balance import given_prior, share_offsets
 from biglp._algebra.spreading import mean_label
 from biglp._algebra.systems import KEPT_FACTORS, MOST_LABELLED, DenseSystem, SparseSystem
 from biglp._core.arrays import to_numpy
-from biglp._core.size import EFFORTS, Cost, Size, add_up
+from biglp._core.size import EFFORTS, OPTIMIZE, Cost, Size, add_up
 from biglp._core.threads import threads_of_one
 from biglp._graph.features import not_taken
 from biglp._graph.views import views_of
@@ -62,6 +62,7 @@ class CommitteeMethod(Method):
         learnt = min(size.n_labelled, MOST_LABELLED)
         projected = KEPT_BYTES if size.n_features >= PROJECT_ABOVE else 0
         own = Cost(
+            libraries=OPTIMIZE,
             fixed=projected + 8 * WEIGHED * learnt * size.n_classes,
             seconds={"learning": 0.5 + size.rank / 2000 + learnt / 1000},
         )
