@@ -130,7 +130,7 @@ def fused_nearest(rows: Any, landmarks: np.ndarray, count: int) -> tuple[Any, An
         columns, values = found
         expected = distances.topk(count, largest=False).values
         allowed = (2e-3 if products == 1 else 4e-6) * (1.0 + float(distances.abs().max()))
-        # A row that is not finite has columns of any kind, and one beyond the last ends the process.
+        # A row that is not finite has any columns, and one beyond the last ends the process.
         there = columns.long().clamp(0, len(given) - 1)
         same = (distances.gather(1, there) - values).abs() <= allowed
         return bool((same & ((values - expected).abs() <= allowed)).all())
