@@ -33,6 +33,9 @@ CACHE_LINE = 64
 BYTES = {"avx2": 32, "avx512": 64, "neon": 32}
 """Of a vector."""
 
+LOOPS = ("nearest", "gaussian", "gram", "walk", "pairs", "many_pairs", "move_pairs")
+"""Functions of the library, each for float32 at least."""
+
 
 @cache
 def library() -> tuple[Any, str]:
@@ -44,8 +47,13 @@ def library() -> tuple[Any, str]:
         loops = ctypes.CDLL(str(LIBRARY))
         loops.ways.restype = ctypes.c_char_p
         ways = loops.ways().decode().split()
+        for name in LOOPS if ways else ():  # a library of other sources lacks some
+            getattr(loops, f"{name}_f32_{ways[0]}")
     except (OSError, AttributeError) as error:
-        _say_numpy(f"the compiled loops cannot be loaded ({error}); install biglp again")
+        _say_numpy(
+            f"the compiled loops cannot be loaded ({error}); install biglp "
+            "again (in a clone: python hatch_build.py)"
+        )
         return None, ""
     if not ways:
         _say_numpy("this processor has no AVX2, which the compiled loops need")
