@@ -4,8 +4,8 @@ import numpy as np
 from scipy import sparse
 
 import reference as ref
+from biglp._algebra import SparseSystem, Spectrum
 from biglp._algebra.sums import GramSums
-from biglp._algebra.systems import SparseSystem, Spectrum
 from biglp._graph import Normalisation
 from helpers import blobs
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import BigLPWarning
+from biglp._core import BigLPWarning
 from biglp._output import NpySink
 from biglp._output.table import MapSink
 from cli_tools import done

@@ -15,8 +15,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from array_files import list_column
 from biglp import LowRankLabelPropagation
-from biglp._core import BadRowsError, ParameterError
-from biglp._core.errors import InputWarning
+from biglp._core import BadRowsError, InputWarning, ParameterError
 from biglp._rows import Encoding, InputFiles, as_source
 from label_files import read_labels
 from made_tables import articles, some_labels

@@ -225,8 +225,9 @@ def test_without_the_extra(monkeypatch):
 
 @pytest.mark.parametrize("of", ["a file", "a frame"])
 def test_texts_are_taken_apart_once(model, tmp_path, monkeypatch, of):
-    from biglp._transforms.text_model import TextModel
+    from biglp._transforms import text_model as module
 
+    TextModel = module.TextModel
     table, names = sentences()
     table.to_parquet(tmp_path / "rows.parquet")
     counted, counts = [], TextModel.counts

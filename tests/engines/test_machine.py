@@ -41,7 +41,7 @@ def test_amounts_of_memory():
 MEASURED = """
 import sys
 import numpy as np
-from biglp._core.memory import private_memory
+from biglp._core import private_memory
 before = private_memory()
 array = np.ones(2**23)
 grown = private_memory() - before

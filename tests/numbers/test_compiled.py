@@ -14,12 +14,15 @@ from scipy import sparse
 import reference as ref
 from biglp import LowRankLabelPropagation, _compiled
 from biglp._compiled.pairs import Pairs, PairSums
-from biglp._core.blocks import cut_rows
-from biglp._core.errors import BigLPWarning, MissingExtraError, NonFiniteRowsError, ParameterError
-from biglp._graph import FACTORS
-from biglp._graph.features import MemoryStore, Normalisation
-from biglp._graph.kernels import nearest_landmarks
-from biglp._rows.opening import as_source
+from biglp._core import (
+    BigLPWarning,
+    MissingExtraError,
+    NonFiniteRowsError,
+    ParameterError,
+    cut_rows,
+)
+from biglp._graph import FACTORS, MemoryStore, Normalisation, nearest_landmarks
+from biglp._rows import as_source
 from helpers import blobs
 
 native = _compiled.native
